@@ -1,0 +1,35 @@
+"""Particle–mesh solver for the mean-field limit of Transformer attention on the sphere.
+
+Names are loaded on first use, so that ``import meanfield`` stays light.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Attention": "meanfield.model.attention",
+    "Perceptron": "meanfield.model.perceptron",
+    "Model": "meanfield.model.model",
+    "Measure": "meanfield.fields.measure",
+    "Field": "meanfield.fields.field",
+    "field": "meanfield.fields.field",
+    "energy": "meanfield.fields.field",
+    "moments": "meanfield.fields.field",
+    "funk_hecke_eigenvalues": "meanfield.sphere.funk_hecke:eigenvalues",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module 'meanfield' has no attribute {name!r}")
+    module, _, attribute = _HOME[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)

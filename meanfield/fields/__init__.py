@@ -1,0 +1,1 @@
+"""Evaluators of the field that a measure makes."""

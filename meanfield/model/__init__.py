@@ -1,0 +1,1 @@
+"""The model's formulas: attention kernel, activations, perceptron, drift."""

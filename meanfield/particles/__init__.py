@@ -1,0 +1,1 @@
+"""Lagrangian clouds of particles and how they move."""

@@ -1,0 +1,134 @@
+"""What ranks do together. A communicator of ``None`` means one rank and no MPI at all.
+
+Global arrays are cut in contiguous blocks in rank order, so a row's global number is its
+rank's offset plus its local number, whatever the rank count.
+"""
+
+import os
+
+import numpy as np
+
+
+def rank(comm):
+    """This rank's number, 0 without MPI."""
+    return 0 if comm is None else comm.Get_rank()
+
+
+def size(comm):
+    """Number of ranks, 1 without MPI."""
+    return 1 if comm is None else comm.Get_size()
+
+
+def sum_over_ranks(value, comm):
+    """Sum of a number or array over the ranks, the same on every rank.
+
+    Parameters
+    ----------
+    value : float, int or ndarray
+        This rank's part; arrays have one shape on all ranks.
+    comm : communicator or None
+    """
+    return _reduce(value, comm, "SUM")
+
+
+def max_over_ranks(value, comm):
+    """Largest value over the ranks, entry by entry; a NaN anywhere gives NaN everywhere."""
+    if size(comm) == 1:
+        return value
+    array = np.asarray(value, dtype=float)
+    # MPI_MAX leaves the fate of a NaN open, so it travels apart.
+    invalid = _reduce(np.isnan(array).astype(np.int64), comm, "SUM")
+    largest = _reduce(np.where(np.isnan(array), -np.inf, array), comm, "MAX")
+    result = np.where(invalid > 0, np.nan, largest)
+    return float(result) if np.ndim(value) == 0 else result
+
+
+def _reduce(value, comm, operation):
+    if size(comm) == 1:
+        return value
+    from mpi4py import MPI
+
+    local = np.ascontiguousarray(value)
+    result = np.empty_like(local)
+    comm.Allreduce(local, result, getattr(MPI, operation))
+    return result.item() if np.ndim(value) == 0 else result
+
+
+def broadcast(value, comm):
+    """Rank 0's value, on every rank."""
+    return value if size(comm) == 1 else comm.bcast(value, root=0)
+
+
+def gather_rows(rows, comm):
+    """All ranks' rows in global order on rank 0, ``None`` on the others.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n_local, ...)
+        Rank may hold none, but the trailing shape and the type agree.
+    """
+    rows = np.ascontiguousarray(rows)
+    if size(comm) == 1:
+        return rows
+    counts = comm.gather(len(rows), root=0)
+    if comm.Get_rank() != 0:
+        if len(rows):
+            comm.Send(rows, dest=0)
+        return None
+    total = np.empty((sum(counts), *rows.shape[1:]), dtype=rows.dtype)
+    ends = np.cumsum(counts)
+    total[: counts[0]] = rows
+    for source in range(1, comm.Get_size()):
+        if counts[source]:
+            comm.Recv(total[ends[source - 1] : ends[source]], source=source)
+    return total
+
+
+def local_slice(total, comm):
+    """The block of ``range(total)`` that this rank holds: contiguous, balanced, in rank order.
+
+    Examples
+    --------
+    >>> local_slice(10, None)
+    slice(0, 10, None)
+    """
+    ranks, here = size(comm), rank(comm)
+    return slice(total * here // ranks, total * (here + 1) // ranks)
+
+
+def row_offset(local_count, comm):
+    """Global number of this rank's first row."""
+    if size(comm) == 1:
+        return 0
+    return sum(comm.allgather(local_count)[: comm.Get_rank()])
+
+
+def raise_together(problem, comm, exception=ValueError):
+    """Raise the same error on every rank when any rank has a problem; collective.
+
+    Parameters
+    ----------
+    problem : str or None
+        What is wrong on this rank. The lowest rank's problem is the one raised.
+    exception : type
+        Class of the error.
+    """
+    problems = [problem] if size(comm) == 1 else comm.allgather(problem)
+    for found in problems:
+        if found is not None:
+            raise exception(found)
+
+
+def threads_per_rank(comm):
+    """Cores that each rank may keep busy: this machine's share, or OMP_NUM_THREADS when set."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return max(1, int(os.environ["OMP_NUM_THREADS"]))
+    cores = len(os.sched_getaffinity(0))
+    if size(comm) == 1:
+        return cores
+    from mpi4py import MPI
+
+    on_this_machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    sharing = on_this_machine.Get_size()
+    on_this_machine.Free()
+    return max(1, cores // sharing)

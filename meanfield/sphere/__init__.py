@@ -1,0 +1,1 @@
+"""Geometry and harmonics of the unit sphere S^{d-1}."""
