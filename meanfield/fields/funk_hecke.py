@@ -48,7 +48,9 @@ class FunkHeckeSums:
         self._pointwise = pointwise
         self._harmonics = scattered_harmonics(measure.ambient_dim, self.degree, threads)
         self._eigenvalues = eigenvalues(attention.beta, measure.ambient_dim, self.degree)
-        local = self._harmonics.coefficients(measure.nodes, measure.masses)
+        # Most often the field is wanted where the nodes are.
+        self._located = self._harmonics.locate(measure.nodes)
+        local = self._harmonics.coefficients(self._located, measure.masses)
         self.coefficients = sum_over_ranks(local, measure.comm)
         self._potential = self._harmonics.multiply(self.coefficients, self._eigenvalues)
         # The transforms err relative to the size of their coefficients, here in the mean.
@@ -61,12 +63,14 @@ class FunkHeckeSums:
         """Kernel sums at this rank's points (n, d); collective. Returns `KernelSums`."""
         potential, beta = self._potential, self.attention.beta
         result = KernelSums(0.0)
+        at_nodes = points is self.measure.nodes
+        located = self._located if at_nodes else self._harmonics.locate(points)
         if value or self._pointwise:
-            result.value = self._harmonics.value(potential, points)
+            result.value = self._harmonics.value(potential, located)
         if gradient:
-            result.gradient = self._harmonics.gradient(potential / beta, points)
+            result.gradient = self._harmonics.gradient(potential / beta, located)
         if hessian:
-            result.hessian = self._harmonics.hessian(potential / beta, points)
+            result.hessian = self._harmonics.hessian(potential / beta, located)
         if self._pointwise:
             self._sum_directly_where_tiny(points, result, gradient, hessian)
         return result

@@ -123,12 +123,24 @@ def threads_per_rank(comm):
     """Cores that each rank may keep busy: this machine's share, or OMP_NUM_THREADS when set."""
     if "OMP_NUM_THREADS" in os.environ:
         return max(1, int(os.environ["OMP_NUM_THREADS"]))
-    cores = len(os.sched_getaffinity(0))
+    return max(1, len(os.sched_getaffinity(0)) // _ranks_on_this_machine(comm))
+
+
+def _ranks_on_this_machine(comm):
     if size(comm) == 1:
-        return cores
+        return 1
     from mpi4py import MPI
 
-    on_this_machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    sharing = on_this_machine.Get_size()
-    on_this_machine.Free()
-    return max(1, cores // sharing)
+    if "key" not in _machine_attribute:
+        _machine_attribute["key"] = MPI.Comm.Create_keyval()
+    count = comm.Get_attr(_machine_attribute["key"])
+    if count is None:
+        sharing = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        count = sharing.Get_size()
+        sharing.Free()
+        comm.Set_attr(_machine_attribute["key"], count)
+    return count
+
+
+# Splitting a communicator is costly, so what it told is kept with the communicator.
+_machine_attribute = {}

@@ -117,7 +117,12 @@ def truncation_degree(beta, ambient_dim, tolerance):
 def tail_bound(beta, ambient_dim, degree):
     """Σ_{j>degree} λ_j N_j, scaled by e^{-β}: the error of f for every probability measure."""
     _check(beta, ambient_dim)
-    terms, ratio = _value_terms(float(beta), int(ambient_dim), int(degree))
+    return _tail_bound(float(beta), int(ambient_dim), int(degree))
+
+
+@lru_cache(maxsize=256)
+def _tail_bound(beta, ambient_dim, degree):
+    terms, ratio = _value_terms(beta, ambient_dim, degree)
     tail = terms[degree + 1 :]
     return float(tail.sum() + tail[-1] * ratio / (1 - ratio))
 

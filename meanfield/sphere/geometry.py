@@ -96,9 +96,13 @@ def sphere_frame(points):
 
     At the poles they are those of the longitude that `sphere_angles` reports.
     """
-    colatitude, longitude = sphere_angles(points)
-    south = sphere_points(colatitude + np.pi / 2, longitude)
-    east = sphere_points(np.pi / 2, longitude + np.pi / 2)
+    x, y, z = points.T
+    from_axis = np.hypot(x, y)
+    at_pole = from_axis == 0
+    cosine = np.divide(x, from_axis, out=np.copysign(1.0, x), where=~at_pole)
+    sine = np.divide(y, from_axis, out=np.zeros_like(y), where=~at_pole)
+    south = np.stack([z * cosine, z * sine, -from_axis], axis=1)
+    east = np.stack([-sine, cosine, np.zeros_like(z)], axis=1)
     return south, east
 
 

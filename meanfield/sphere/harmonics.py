@@ -11,6 +11,8 @@ The orthonormal moments m_jℓ = ∫ Y_jℓ dμ of [L, §5.1] are the same numbe
 normalisation; `power` gives Σ_ℓ m_jℓ².
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from meanfield.sphere.geometry import circle_angles, sphere_angles, sphere_frame
@@ -19,6 +21,7 @@ from meanfield.sphere.geometry import circle_angles, sphere_angles, sphere_frame
 TRANSFORM_ACCURACY = 1e-14
 
 
+@lru_cache(maxsize=16)
 def scattered_harmonics(ambient_dim, degree, threads=1):
     """Transforms between scattered points of S^{d-1} and coefficients up to `degree`.
 
@@ -36,7 +39,8 @@ def scattered_harmonics(ambient_dim, degree, threads=1):
     CircleHarmonics or SphereHarmonics
         Both offer ``coefficients(nodes, masses)``, ``value(c, x)`` (n,), ``gradient(c, x)``
         (n, d) tangent, ``hessian(c, x)`` (n, d, d), ``multiply(c, factors)`` by one
-        factor a degree, ``power(c)`` and ``inner(c, c')``.
+        factor a degree, ``power(c)`` and ``inner_by_degree(c, c')``. Points are unit rows
+        or, when several transforms share them, what ``locate(points)`` makes of those once.
 
     Raises
     ------
@@ -60,6 +64,11 @@ class CircleHarmonics:
         self._options = {"eps": TRANSFORM_ACCURACY, "nthreads": threads}
         self._frequency = np.arange(degree + 1)
 
+    @staticmethod
+    def locate(points):
+        """Points (n, 2) with their angles."""
+        return points if isinstance(points, _OnCircle) else _OnCircle(points)
+
     def coefficients(self, nodes, masses):
         """∫ e^{−ikθ} dμ, k = 0 … L, of this rank's nodes (n, 2) and masses (n,)."""
         if len(masses) == 0:
@@ -67,7 +76,7 @@ class CircleHarmonics:
         import finufft
 
         both_signs = finufft.nufft1d1(
-            circle_angles(nodes),
+            self.locate(nodes).angles,
             masses.astype(complex),
             2 * self.degree + 1,
             isign=-1,
@@ -81,13 +90,15 @@ class CircleHarmonics:
 
     def gradient(self, coefficients, points):
         """Tangent gradient (n, 2)."""
-        slope = self._synthesis(1j * self._frequency * coefficients, points)
-        return slope[:, None] * _counterclockwise(points)
+        located = self.locate(points)
+        slope = self._synthesis(1j * self._frequency * coefficients, located)
+        return slope[:, None] * _counterclockwise(located.points)
 
     def hessian(self, coefficients, points):
         """Second derivative along the circle, as a matrix of the plane (n, 2, 2)."""
-        curvature = self._synthesis(-(self._frequency**2) * coefficients, points)
-        tangent = _counterclockwise(points)
+        located = self.locate(points)
+        curvature = self._synthesis(-(self._frequency**2) * coefficients, located)
+        tangent = _counterclockwise(located.points)
         return np.einsum("i,ij,ik->ijk", curvature, tangent, tangent)
 
     def multiply(self, coefficients, factors):
@@ -105,14 +116,13 @@ class CircleHarmonics:
         return product
 
     def _synthesis(self, coefficients, points):
-        if len(points) == 0:
+        angles = self.locate(points).angles
+        if len(angles) == 0:
             return np.zeros(0)
         import finufft
 
         both_signs = np.concatenate([coefficients[:0:-1].conj(), coefficients])
-        return finufft.nufft1d2(
-            circle_angles(points), both_signs, isign=1, **self._options
-        ).real
+        return finufft.nufft1d2(angles, both_signs, isign=1, **self._options).real
 
 
 class SphereHarmonics:
@@ -127,6 +137,11 @@ class SphereHarmonics:
         self._degree_of = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self._weight = np.where(order_of == 0, 1.0, 2.0)
 
+    @staticmethod
+    def locate(points):
+        """Points (n, 3) with their angles and tangent frames."""
+        return points if isinstance(points, _OnSphere) else _OnSphere(points)
+
     def coefficients(self, nodes, masses):
         """√(4π) times the orthonormal moments of this rank's nodes (n, 3) and masses (n,)."""
         if len(masses) == 0:
@@ -134,24 +149,25 @@ class SphereHarmonics:
         from ducc0 import sht
 
         adjoint = sht.adjoint_synthesis_general(
-            map=masses[None, :], spin=0, lmax=self.degree, loc=_locations(nodes), **self._options
+            map=masses[None, :],
+            spin=0,
+            lmax=self.degree,
+            loc=self.locate(nodes).angles,
+            **self._options,
         )
         return 4 * np.pi * adjoint[0]
 
     def value(self, coefficients, points):
         """Σ a_lm Y_lm at points (n, 3)."""
-        if len(points) == 0:
-            return np.zeros(0)
         return self._synthesis(coefficients[None, :], points, spin=0)[0]
 
     def gradient(self, coefficients, points):
         """Tangent gradient (n, 3)."""
-        if len(points) == 0:
-            return np.zeros((0, 3))
+        located = self.locate(points)
         towards_south, towards_east = self._synthesis(
-            coefficients[None, :], points, spin=1, mode="DERIV1"
+            coefficients[None, :], located, spin=1, mode="DERIV1"
         )
-        south, east = sphere_frame(points)
+        south, east = located.frame
         return towards_south[:, None] * south + towards_east[:, None] * east
 
     def hessian(self, coefficients, points):
@@ -160,18 +176,17 @@ class SphereHarmonics:
         Half the Laplacian is its isotropic part; the trace-free part is the spin-2
         transform of the coefficients times √((l+2)!/(l−2)!).
         """
-        if len(points) == 0:
-            return np.zeros((0, 3, 3))
+        located = self.locate(points)
         l = self._degree_of  # noqa: E741
-        laplacian = self.value(-(l * (l + 1.0)) * coefficients, points)
+        laplacian = self.value(-(l * (l + 1.0)) * coefficients, located)
         if self.degree < 2:
-            stretch = shear = np.zeros(len(points))
+            stretch = shear = 0.0 * laplacian
         else:
             # The transform's spin-2 harmonics carry the sign of the astronomers' convention.
             spin_two = -np.sqrt((l - 1.0) * l * (l + 1.0) * (l + 2.0)) * coefficients
             pair = np.stack([spin_two, np.zeros_like(spin_two)])
-            stretch, shear = self._synthesis(pair, points, spin=2)
-        south, east = sphere_frame(points)
+            stretch, shear = self._synthesis(pair, located, spin=2)
+        south, east = located.frame
         isotropic = np.einsum("ij,ik->ijk", south, south) + np.einsum("ij,ik->ijk", east, east)
         difference = np.einsum("ij,ik->ijk", south, south) - np.einsum("ij,ik->ijk", east, east)
         mixed = np.einsum("ij,ik->ijk", south, east)
@@ -195,16 +210,34 @@ class SphereHarmonics:
         product = self._weight * (first * second.conj()).real / (4 * np.pi)
         return np.bincount(self._degree_of, weights=product, minlength=self.degree + 1)
 
-    def _synthesis(self, alm, points, **transform):
+    def _synthesis(self, alm, points, spin, **mode):
+        angles = self.locate(points).angles
+        if len(angles) == 0:
+            return np.zeros((1 if spin == 0 else 2, 0))
         from ducc0 import sht
 
         return sht.synthesis_general(
-            alm=alm, lmax=self.degree, loc=_locations(points), **transform, **self._options
+            alm=alm, spin=spin, lmax=self.degree, loc=angles, **mode, **self._options
         )
 
 
-def _locations(points):
-    return np.stack(sphere_angles(points), axis=1)
+class _OnCircle:
+    def __init__(self, points):
+        self.points = points
+        self.angles = circle_angles(points)
+
+
+class _OnSphere:
+    def __init__(self, points):
+        self._points = points
+        self.angles = np.stack(sphere_angles(points), axis=1)
+        self._frame = None
+
+    @property
+    def frame(self):
+        if self._frame is None:
+            self._frame = sphere_frame(self._points)
+        return self._frame
 
 
 def _counterclockwise(points):
