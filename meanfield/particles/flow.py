@@ -113,6 +113,7 @@ class ParticleFlow:
     def field(self):
         """The field of the particles where they are."""
         if self._field is None:
+            self._checked(self.measure.nodes, "position")
             self._field = field(self.model, self.measure, **self._field_options)
         return self._field
 

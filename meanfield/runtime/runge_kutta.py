@@ -83,6 +83,7 @@ class DormandPrince:
         self._slope = None
         self._length = first_length
         self._last_error = 1e-4
+        self._taken = None
         self.rejected = 0
 
     def step(self, state, limit):
@@ -104,9 +105,9 @@ class DormandPrince:
             # A step whose first-order change is a hundred tolerances: never far off.
             self._length = _bounded(100.0 / max(self._norm(self._slope), 1e-300), 1e-8, 1.0)
         while True:
-            # Two equal steps rather than a full one and a sliver before an event.
-            length = self._length if self._length < limit / 2 else min(limit, self._length)
-            if limit / 2 <= length < limit:
+            length = min(limit, self._length)
+            if limit / 2 < length < limit:
+                # Two equal steps rather than a long one and a sliver before an event.
                 length = limit / 2
             slopes = [self._slope]
             for row in _STAGES[1:]:
@@ -120,15 +121,24 @@ class DormandPrince:
             if error <= 1.0:
                 growth = _bounded(_SAFETY * proportional * integral, _LEAST, _MOST)
                 # A step cut short by an event says little about a longer one.
-                self._length = max(self._length, growth * length) if length < self._length \
-                    else growth * length
+                cut_short = length < self._length
+                self._length = max(self._length, growth * length) if cut_short else growth * length
                 self._last_error = max(error, 1e-4)
                 self._slope = slopes[-1]
+                self._taken = state, length, slopes
                 return trial, length
             self.rejected += 1
             self._length = length * max(_SAFETY * error ** (-1 / _ORDER), _LEAST)
             if self._length < 1e-14:
                 raise FloatingPointError("no step longer than 1e-14 meets the tolerance")
+
+    def interpolate(self, fraction):
+        """The state at a fraction in [0, 1] of the last step taken, to fourth order.
+
+        Only for states of a vector space: nothing is retracted.
+        """
+        state, length, slopes = self._taken
+        return _combine(state, length, _interpolation_weights(fraction), slopes)
 
     def memory(self):
         """Numbers and array to continue bitwise: ``(length, last_error, slope)``."""
@@ -137,6 +147,25 @@ class DormandPrince:
     def remember(self, length, last_error, slope):
         """Continue where `memory` was taken."""
         self._length, self._last_error, self._slope = length, last_error, slope
+
+
+def _interpolation_weights(fraction):
+    """Weights of the continuous extension [Hairer, Nørsett, Wanner, II.6]."""
+    t = fraction
+    smooth, bump = t * t * (3 - 2 * t), (t * (t - 1)) ** 2
+    corrections = (
+        -5 * (2558722523 - 31403016 * t) / 11282082432,
+        0.0,
+        100 * (882725551 - 15701508 * t) / 32700410799,
+        -25 * (443332067 - 31403016 * t) / 1880347072,
+        32805 * (23143187 - 3489224 * t) / 199316789632,
+        -55 * (29972135 - 7076736 * t) / 822651844,
+        10 * (7414447 - 829305 * t) / 29380423,
+    )
+    weights = [smooth * b + bump * c for b, c in zip((*_STAGES[-1], 0.0), corrections, strict=True)]
+    weights[0] += t * (t - 1) ** 2
+    weights[6] += t * t * (t - 1)
+    return weights
 
 
 def _combine(state, length, weights, slopes):
