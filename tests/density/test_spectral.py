@@ -323,6 +323,22 @@ def test_a_restored_flow_continues_bitwise(diffusion):
     assert np.array_equal(flow.coefficients, other.coefficients)
 
 
+@pytest.mark.parametrize("diffusion", [0.0, 0.2])
+def test_the_density_within_a_step_is_that_of_a_shorter_run(diffusion):
+    model = mf.Model(PEAK, smooth_perceptron(2), direction="descent")
+
+    def new():
+        return SpectralDensity(model, start(2), degree=48, diffusion=diffusion, tolerance=1e-8)
+
+    flow = run(new(), 0.5)
+    begin = flow.time
+    length = flow.step(np.inf)
+    assert np.allclose(flow.interpolate(1.0), flow.coefficients, rtol=0, atol=1e-14)
+    exact = run(new(), begin + 0.3 * length).coefficients
+    assert norm(flow.interpolate(0.3) - exact, 2) < 1e-6 * length
+    assert norm(flow.coefficients - exact, 2) > 1e-3 * length
+
+
 # Where resolution ends
 
 @pytest.mark.parametrize("ambient_dim", DIMENSIONS)
