@@ -19,10 +19,10 @@ PIP := $(BIN)/python -m pip install --quiet --only-binary=:all:
 help:
 	@echo 'make run        install, then compare particles with a density on 2 ranks (RANKS=2)'
 	@echo 'make test       install, then run the whole test suite, on 1, 2 and 3 ranks'
-	@echo 'make lint       install ruff, then check style'
+	@echo 'make lint       install, then check style with ruff'
 	@echo 'make benchmark  install, then measure the field against the dense sum'
 	@echo 'make install    install only'
-	@echo 'make clean      remove the environment, caches and everything in output/'
+	@echo 'make clean      remove the environment and caches; what runs wrote in output/ stays'
 
 install: $(VENV)/core.stamp
 
@@ -32,14 +32,14 @@ run: $(VENV)/core.stamp
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/lint.stamp
+lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 
 benchmark: $(VENV)/core.stamp
 	$(BIN)/python benchmarks/fields.py
 
 clean:
-	rm -rf $(VENV) build output *.egg-info .pytest_cache .hypothesis .ruff_cache
+	rm -rf $(VENV) build *.egg-info .pytest_cache .hypothesis .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say what has been installed; they age when setup.cfg changes.
@@ -49,14 +49,8 @@ $(VENV)/core.stamp: $(VENV)/venv.stamp setup.cfg
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/core.stamp
-	@echo 'Installing what the tests need ...'
+	@echo 'Installing what tests and style checks need ...'
 	@$(PIP) --editable '.[mpi,test]' --no-build-isolation
-	@touch $@
-
-$(VENV)/lint.stamp: $(VENV)/venv.stamp setup.cfg
-	@echo 'Installing ruff ...'
-	@$(PIP) "$$($(BIN)/python -c 'import configparser; c = configparser.ConfigParser(); \
-	    c.read("setup.cfg"); print(c["options.extras_require"]["lint"].strip())')"
 	@touch $@
 
 $(VENV)/venv.stamp:
