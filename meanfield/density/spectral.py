@@ -11,6 +11,7 @@ from meanfield.runtime.flow import State
 from meanfield.runtime.parallel import broadcast, local_slice, threads_per_rank
 from meanfield.sphere.funk_hecke import laplacian_eigenvalues
 from meanfield.sphere.grids import change_degree, degree_of
+from meanfield.sphere.pictures import picture_points
 
 MAX_DEGREE = {2: 2048, 3: 256}
 # Below this share of its largest value, rounding spoils softmax's denominator: a transform
@@ -98,6 +99,7 @@ class SpectralDensity:
         self.time = 0.0
         self.finished = None
         self._threads = threads_per_rank(comm)
+        self._picture_points = picture_points(self.ambient_dim)
         if callable(start):
             self.coefficients, self.start_error = project(
                 start, self.ambient_dim, degree, self.max_degree, tail_tolerance, self._threads
@@ -171,8 +173,8 @@ class SpectralDensity:
         return row
 
     def snapshot(self):
-        """The coefficients; their number tells the degree."""
-        return State(replicated={"coefficients": self.coefficients})
+        """ρ at the points of pictures, whose number does not change with the degree."""
+        return State(replicated={"density": self.density(self._picture_points)})
 
     def state(self):
         """Coefficients, time and the step control's memory."""
@@ -198,7 +200,7 @@ class SpectralDensity:
     def settings(self):
         """JSON-able description."""
         return {
-            "kind": "spectral density",
+            "flow": "spectral density",
             "model": self.model.settings(),
             "ambient_dim": self.ambient_dim,
             "max_degree": self.max_degree,
