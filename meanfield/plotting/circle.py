@@ -35,7 +35,8 @@ def draw_circle(axes, angles, density, nodes, potential=None, active=()):
     radius = 1 + height * np.append(density, density[0])
     outline = radius[:, None] * circle_points(closed)
     axes.plot(np.cos(closed), np.sin(closed), color=BLACK, linewidth=0.6)
-    axes.fill(*outline.T, color=BLUE, alpha=0.15, linewidth=0)
+    band = np.concatenate([outline, circle_points(closed)[::-1]])
+    axes.fill(*band.T, color=BLUE, alpha=0.15, linewidth=0)
     axes.plot(*outline.T, color=BLUE, linewidth=1.2, label="density")
     chosen = nodes[:: max(1, len(nodes) // _MOST_DOTS)]
     axes.plot(*chosen.T, linestyle="none", marker="o", markersize=2.2, color=RED,

@@ -8,6 +8,9 @@ import os
 
 import numpy as np
 
+# Rows that travel in one message.
+_ROWS_A_BLOCK = 2**18
+
 
 def rank(comm):
     """This rank's number, 0 without MPI."""
@@ -65,23 +68,43 @@ def gather_rows(rows, comm):
     Parameters
     ----------
     rows : ndarray, shape (n_local, ...)
-        Rank may hold none, but the trailing shape and the type agree.
+        A rank may hold none, but the trailing shape and the type agree.
     """
     rows = np.ascontiguousarray(rows)
     if size(comm) == 1:
         return rows
+    count = sum_over_ranks(len(rows), comm)
+    total = None
+    if comm.Get_rank() == 0:
+        total = np.empty((count, *rows.shape[1:]), dtype=rows.dtype)
+    for start, block in blocks_on_root(rows, comm):
+        total[start : start + len(block)] = block
+    return total
+
+
+def blocks_on_root(rows, comm):
+    """All ranks' rows in global order, a block at a time: ``(first row, block)`` on rank 0.
+
+    The other ranks get nothing but have to take part, that is exhaust the iterator. Rank 0
+    never holds more than one block of the others' rows.
+    """
+    rows = np.ascontiguousarray(rows)
+    if size(comm) == 1:
+        yield 0, rows
+        return
     counts = comm.gather(len(rows), root=0)
     if comm.Get_rank() != 0:
-        if len(rows):
-            comm.Send(rows, dest=0)
-        return None
-    total = np.empty((sum(counts), *rows.shape[1:]), dtype=rows.dtype)
-    ends = np.cumsum(counts)
-    total[: counts[0]] = rows
-    for source in range(1, comm.Get_size()):
-        if counts[source]:
-            comm.Recv(total[ends[source - 1] : ends[source]], source=source)
-    return total
+        for first in range(0, len(rows), _ROWS_A_BLOCK):
+            comm.Send(rows[first : first + _ROWS_A_BLOCK], dest=0)
+        return
+    yield 0, rows
+    start = counts[0]
+    for source, count in enumerate(counts[1:], start=1):
+        for first in range(0, count, _ROWS_A_BLOCK):
+            block = np.empty((min(_ROWS_A_BLOCK, count - first), *rows.shape[1:]), rows.dtype)
+            comm.Recv(block, source=source)
+            yield start + first, block
+        start += count
 
 
 def local_slice(total, comm):
