@@ -17,6 +17,8 @@ class SideBySide:
         Time between common times, > 0.
     compare : callable, optional
         members -> dict of numbers, added to every row of the table.
+    pictured : sequence of str, optional
+        Members whose snapshots are wanted; all by default.
 
     Raises
     ------
@@ -24,7 +26,7 @@ class SideBySide:
         When there is no member, the members' times differ, or the interval is not > 0.
     """
 
-    def __init__(self, members, interval, compare=None):
+    def __init__(self, members, interval, compare=None, pictured=None):
         if not members:
             raise ValueError("members is empty: expected at least one flow")
         times = {name: flow.time for name, flow in members.items()}
@@ -38,6 +40,7 @@ class SideBySide:
         self.time = next(iter(times.values()))
         self.comm = next(iter(members.values())).comm
         self._compare = compare
+        self._pictured = list(members) if pictured is None else list(pictured)
 
     def step(self, limit):
         """Take all members to the next common time; returns the length taken."""
@@ -69,8 +72,8 @@ class SideBySide:
         return row
 
     def snapshot(self):
-        """All members' snapshots, names prefixed by the member's."""
-        return _merged({name: flow.snapshot() for name, flow in self.members.items()})
+        """The pictured members' snapshots, names prefixed by the member's."""
+        return _merged({name: self.members[name].snapshot() for name in self._pictured})
 
     def state(self):
         """All members' states, names prefixed by the member's."""

@@ -1,7 +1,5 @@
 """Panels of numbers over time and of errors over the number of particles."""
 
-import numpy as np
-
 from meanfield.plotting.style import CYCLE, MARKERS
 
 
@@ -35,24 +33,14 @@ def draw_convergence(axes, counts, errors, slopes, label):
     axes : matplotlib Axes
     counts : ndarray, shape (k,)
     errors : dict of str to ndarray, shape (k,)
-    slopes : dict of str to float
+    slopes : dict of str to float or None
         Observed exponents, for the legend.
     label : str
         Of the vertical axis.
     """
     for i, (name, values) in enumerate(errors.items()):
+        slope = "" if slopes[name] is None else f": n^{slopes[name]:.2f}"
         axes.loglog(counts, values, marker=MARKERS[i % len(MARKERS)], markersize=5,
-                    color=CYCLE[i % len(CYCLE)], label=f"{name}: n^{slopes[name]:.2f}")
+                    color=CYCLE[i % len(CYCLE)], label=f"{name}{slope}")
     axes.set(xlabel="number of particles n", ylabel=label)
     axes.legend()
-
-
-def observed_slope(counts, errors):
-    """Exponent p of the best fit errors ≈ c·counts^p, in logarithms.
-
-    Examples
-    --------
-    >>> observed_slope(np.array([10.0, 100.0]), np.array([1.0, 0.1])).round(12)
-    np.float64(-1.0)
-    """
-    return np.polyfit(np.log(counts), np.log(errors), 1)[0]

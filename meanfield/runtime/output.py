@@ -9,6 +9,8 @@ import numpy as np
 
 from meanfield.runtime.parallel import raise_together, rank
 
+_WRITTEN = ("record.h5", "checkpoint.h5*", "summary.json*", "*.png")
+
 
 def prepare_directory(directory, overwrite=False, restart=False, comm=None):
     """Make the directory of a run, on rank 0; nothing that is there is lost unasked.
@@ -17,7 +19,8 @@ def prepare_directory(directory, overwrite=False, restart=False, comm=None):
     ----------
     directory : path-like
     overwrite : bool
-        Allow one that holds files, which are removed as they are replaced.
+        Allow one that holds files. What a run had written there (record, checkpoint,
+        summary, figures) is removed, other files stay.
     restart : bool
         Expect one that holds a run to be continued.
     comm : communicator, optional
@@ -47,6 +50,10 @@ def prepare_directory(directory, overwrite=False, restart=False, comm=None):
             )
         else:
             problem = _cannot_write(directory)
+        if overwrite and not problem:
+            for pattern in _WRITTEN:
+                for file in directory.glob(pattern):
+                    file.unlink()
     raise_together(problem, comm, kind)
     return directory
 

@@ -109,7 +109,7 @@ class Record:
         try:
             group = None
             if on_root:
-                group = file.require_group("snapshots")
+                group = file.groups.get("snapshots") or file.create_group("snapshots")
                 fixed = {name: np.asarray(v, float) for name, v in snapshot.replicated.items()}
                 _append(group, "snapshot", {"time": flow.time, "step": moment.step, **fixed})
             for name, rows in snapshot.distributed.items():
