@@ -107,7 +107,7 @@ def evolve(flow, until, observers=(), first_step=0):
         while True:
             if not observed:
                 moment = Moment(flow, step, rule)
-                reason = flow.finished or rule(moment)
+                reason = flow.finished or rule(moment) or None
                 moment.last = reason is not None
                 # Agreed by all ranks, of which some may not have been told yet.
                 told = bool(max_over_ranks(float(requested.is_set()), flow.comm))

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import isfinite
 from types import SimpleNamespace
 
 
@@ -181,7 +182,7 @@ def _from_text(option, text):
 def _checked(option, value):
     """`value` as the option's kind, or a ValueError."""
     expected = {
-        float: "a number",
+        float: "a finite number",
         int: "an integer",
         str: "text",
         bool: "true or false",
@@ -194,8 +195,8 @@ def _checked(option, value):
     if fits and option.choices:
         fits = all(entry in option.choices for entry in entries)
         expected = f"one of {', '.join(map(str, option.choices))}"
-    if fits and option.check:
-        fits = all(option.check.holds(entry) for entry in entries)
+    if option.check:
+        fits = fits and all(option.check.holds(entry) for entry in entries)
         expected += f" {option.check.expected}"
     if not fits:
         raise ValueError(f"{option.name}={value!r}: expected {expected}")
@@ -204,7 +205,9 @@ def _checked(option, value):
 
 def _convert(kind, value):
     def is_number(entry):
-        return isinstance(entry, int | float) and not isinstance(entry, bool)
+        return (
+            isinstance(entry, int | float) and not isinstance(entry, bool) and isfinite(entry)
+        )
 
     def is_integer(entry):
         return isinstance(entry, int) and not isinstance(entry, bool)
