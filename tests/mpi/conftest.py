@@ -1,13 +1,8 @@
 """What tests share that are run on several ranks."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from meanfield.runtime.parallel import broadcast
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +14,6 @@ def comm():
 
 
 @pytest.fixture
-def shared_path(tmp_path, comm):
-    """One temporary directory for all ranks."""
+def shared_folder(tmp_path, comm):
+    """A temporary folder, the same on all ranks."""
     return broadcast(tmp_path, comm)
