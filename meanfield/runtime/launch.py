@@ -1,7 +1,8 @@
 """How every driver starts and ends, on one rank or many.
 
 Exit status 2: the input could not be used and nothing was done. Status 1: the run failed. In
-both cases one message says what happened, and every rank ends.
+both cases one message says what happened, and every rank ends. With MPICH, mpiexec ends with the
+same status; it hands SIGTERM and Ctrl-C on to all ranks.
 """
 
 import contextlib
@@ -12,8 +13,12 @@ import traceback
 
 from meanfield.runtime.parallel import rank, size
 
-# Longer than ranks take to meet the same error: rank 0 then speaks for all.
+# Longer than ranks take to meet the same error: the lowest that meets it speaks for all.
 _SECONDS_TO_SPEAK = 1.0
+_SECONDS_BETWEEN_RANKS = 0.3
+_MOST_SECONDS = 5.0
+# The launcher drops what it has not passed on when it is asked to end the ranks.
+_SECONDS_TO_BE_HEARD = 0.3
 
 
 def world():
@@ -63,11 +68,15 @@ def launch(prepare, run, argv=None):
 def _end(comm, status, message):
     """Say why, and end all ranks; does not return."""
     if rank(comm) != 0:
-        time.sleep(_SECONDS_TO_SPEAK)
+        wait = _SECONDS_TO_SPEAK + _SECONDS_BETWEEN_RANKS * rank(comm)
+        time.sleep(min(wait, _MOST_SECONDS))
     print(message, file=sys.stderr, flush=True)
     if size(comm) == 1:
         sys.exit(status)
+    time.sleep(_SECONDS_TO_BE_HEARD)
     comm.Abort(status)
+    # MPICH asks the launcher to end all ranks and may return here before it has.
+    os._exit(status)
 
 
 def _one_line(problem):
