@@ -5,6 +5,7 @@ import numpy as np
 from meanfield.fields.direct import DirectSums
 from meanfield.fields.funk_hecke import FunkHeckeSums
 from meanfield.model.attention import KernelSums
+from meanfield.runtime.blocks import by_rows
 from meanfield.runtime.parallel import sum_over_ranks, threads_per_rank
 from meanfield.sphere.funk_hecke import truncation_degree
 from meanfield.sphere.harmonics import scattered_harmonics
@@ -63,9 +64,9 @@ def field(model, measure, method="auto", tolerance=1e-12, pointwise=True, target
         raise ValueError(f"method={method!r}: expected one of {', '.join(METHODS)}")
     if not 1e-13 <= tolerance <= 1e-2:
         raise ValueError(f"tolerance={tolerance!r}: expected between 1e-13 and 1e-2")
-    if model.attention is None:
-        return Field(model, measure, None, "no attention: nothing to sum")
     threads = threads_per_rank(measure.comm)
+    if model.attention is None:
+        return Field(model, measure, None, "no attention: nothing to sum", threads)
     obstacle = _fast_sum_obstacle(model, measure)
     if method == "funk_hecke" and obstacle:
         raise ValueError(f"method='funk_hecke' needs {obstacle}; use 'direct'")
@@ -76,7 +77,7 @@ def field(model, measure, method="auto", tolerance=1e-12, pointwise=True, target
         evaluator = DirectSums(model.attention, measure, tolerance, threads)
     else:
         evaluator = FunkHeckeSums(model.attention, measure, tolerance, threads, pointwise)
-    return Field(model, measure, evaluator, reason)
+    return Field(model, measure, evaluator, reason, threads)
 
 
 class Field:
@@ -96,13 +97,14 @@ class Field:
         Bound for the error of the kernel sums, relative to the largest.
     """
 
-    def __init__(self, model, measure, evaluator, reason):
+    def __init__(self, model, measure, evaluator, reason, threads):
         self.model = model
         self.measure = measure
         self.reason = reason
         self.method = "none" if evaluator is None else evaluator.method
         self.error_bound = 0.0 if evaluator is None else evaluator.error_bound
         self._evaluator = evaluator
+        self._threads = threads
 
     def first_variation(self, x):
         """H(x) = δE/δμ[μ](x), shape (n,).
@@ -115,11 +117,12 @@ class Field:
             If H exceeds the largest double (unit amplitude at large β).
         """
         self.model.require_energy("first variation")
-        return self.model.first_variation(x, self._sums(x, value=True))
+        return self._by_rows(self.model.first_variation, x, self._sums(x, value=True))
 
     def attention_gradient(self, x):
         """∇H_att(x), unnormalised and without the perceptron, shape (n, d), tangent."""
-        return self.model.attention_gradient(x, self._sums(x, value=False, gradient=True))
+        sums = self._sums(x, value=False, gradient=True)
+        return self._by_rows(self.model.attention_gradient, x, sums)
 
     def gradient(self, x):
         """∇H(x) = ∇H_att + u, unnormalised, shape (n, d), tangent.
@@ -130,12 +133,13 @@ class Field:
             If the drift is no gradient.
         """
         self.model.require_energy("gradient of the first variation")
-        return self.model.gradient(x, self._sums(x, value=False, gradient=True))
+        sums = self._sums(x, value=False, gradient=True)
+        return self._by_rows(self.model.gradient, x, sums)
 
     def velocity(self, x):
         """The flow's velocity, shape (n, d), tangent: direction, normalisation, perceptron."""
         sums = self._sums(x, value=self.model.is_softmax, gradient=True)
-        return self.model.velocity(x, sums)
+        return self._by_rows(self.model.velocity, x, sums)
 
     def hessian(self, x):
         """Riemannian Hessian of H in ambient coordinates, shape (n, d, d).
@@ -146,7 +150,8 @@ class Field:
             If the drift is no gradient, or σ' is unknown.
         """
         self.model.require_energy("Hessian of the first variation")
-        return self.model.hessian(x, self._sums(x, value=False, gradient=True, hessian=True))
+        sums = self._sums(x, value=False, gradient=True, hessian=True)
+        return self._by_rows(self.model.hessian, x, sums)
 
     def energy(self):
         """E[μ] = s/(2β) ∬ exp(β x·y) dμ dμ + ½ ∫ v dμ.
@@ -177,6 +182,9 @@ class Field:
         if self._evaluator is None:
             return KernelSums(0.0)
         return self._evaluator.sums(x, **wanted)
+
+    def _by_rows(self, formula, x, sums):
+        return by_rows(lambda rows: formula(x[rows], sums.rows(rows)), len(x), self._threads)
 
 
 def energy(model, measure, method="auto", tolerance=1e-12):

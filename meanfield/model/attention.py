@@ -30,6 +30,15 @@ class KernelSums:
     gradient: np.ndarray | None = None
     hessian: np.ndarray | None = None
 
+    def rows(self, rows):
+        """The sums at a slice of the points."""
+        return KernelSums(
+            *(
+                array if array is None or np.ndim(array) == 0 else array[rows]
+                for array in (self.log_scale, self.value, self.gradient, self.hessian)
+            )
+        )
+
 
 class Attention:
     """Attention with energy s/(2β) ∬ exp(β x·y) dμ dμ [L, §2.3].
@@ -120,17 +129,18 @@ class Attention:
         OverflowError
         """
         exponent = np.asarray(self.log_peak + log_scale)
-        exponent = exponent.reshape(exponent.shape + (1,) * (np.ndim(values) - exponent.ndim))
         factor = self.beta**power_of_beta
+        axes = tuple(range(exponent.ndim, np.ndim(values)))
+        largest = np.max(np.abs(values), axis=axes, initial=0)
         with np.errstate(divide="ignore"):
-            size = np.log(np.abs(values)) + power_of_beta * np.log(self.beta)
+            size = np.log(largest) + power_of_beta * np.log(self.beta)
         if np.max(size + exponent, initial=-np.inf) > LARGEST_EXPONENT:
             raise OverflowError(
                 f"the attention field at beta={self.beta:g} with amplitude={self.amplitude!r} "
                 f"exceeds the largest double; use amplitude='peak', which scales it by e^-beta"
             )
         # In two steps, because the factor alone may overflow or vanish where the product does not.
-        half = np.exp(0.5 * exponent)
+        half = np.exp(0.5 * exponent).reshape(exponent.shape + (1,) * len(axes))
         return values * half * (half * factor)
 
     def settings(self):
