@@ -6,7 +6,7 @@ from meanfield.fields.direct import DirectSums
 from meanfield.model.attention import KernelSums
 from meanfield.runtime.parallel import sum_over_ranks
 from meanfield.sphere.funk_hecke import eigenvalues, tail_bound, truncation_degree
-from meanfield.sphere.harmonics import TRANSFORM_ACCURACY, scattered_harmonics
+from meanfield.sphere.harmonics import FINEST_ACCURACY, scattered_harmonics
 
 
 class FunkHeckeSums:
@@ -46,7 +46,11 @@ class FunkHeckeSums:
         self._tolerance = tolerance
         self._threads = threads
         self._pointwise = pointwise
-        self._harmonics = scattered_harmonics(measure.ambient_dim, self.degree, threads)
+        # Held pointwise, sums are spoilt by this error where they are tiny, and then cost dear.
+        accuracy = FINEST_ACCURACY if pointwise else max(FINEST_ACCURACY, 0.01 * tolerance)
+        self._harmonics = scattered_harmonics(
+            measure.ambient_dim, self.degree, threads, accuracy
+        )
         self._eigenvalues = eigenvalues(attention.beta, measure.ambient_dim, self.degree)
         # Most often the field is wanted where the nodes are.
         self._located = self._harmonics.locate(measure.nodes)
@@ -56,7 +60,7 @@ class FunkHeckeSums:
         # The transforms err relative to the size of their coefficients, here in the mean.
         self._size = np.sqrt(self._harmonics.power(self._potential).sum())
         self._truncation = tail_bound(attention.beta, measure.ambient_dim, self.degree)
-        self._error = self._truncation + 10 * TRANSFORM_ACCURACY * self._size
+        self._error = self._truncation + 10 * accuracy * self._size
         self.error_bound = self._error / self._eigenvalues[0]
 
     def sums(self, points, value=True, gradient=False, hessian=False):

@@ -15,14 +15,21 @@ from functools import lru_cache
 
 import numpy as np
 
+from meanfield.runtime.blocks import by_rows
 from meanfield.sphere.geometry import circle_angles, sphere_angles, sphere_frame
 
-# What the transforms are asked for; they reach it up to a small factor.
-TRANSFORM_ACCURACY = 1e-14
+# The best that the transforms can be asked for.
+FINEST_ACCURACY = 1e-14
+
+# With less work than this another thread costs more than it saves.
+_POINTS_A_THREAD = 10_000
+
+# Transforms on the circle take points in blocks, so that complex copies of them stay small.
+_POINTS_A_TRANSFORM = 1 << 18
 
 
 @lru_cache(maxsize=16)
-def scattered_harmonics(ambient_dim, degree, threads=1):
+def scattered_harmonics(ambient_dim, degree, threads=1, accuracy=FINEST_ACCURACY):
     """Transforms between scattered points of S^{d-1} and coefficients up to `degree`.
 
     Parameters
@@ -33,6 +40,8 @@ def scattered_harmonics(ambient_dim, degree, threads=1):
         Largest degree L ≥ 0.
     threads : int
         Cores to use.
+    accuracy : float
+        Relative error asked of the transforms, which reach it up to a small factor.
 
     Returns
     -------
@@ -48,9 +57,9 @@ def scattered_harmonics(ambient_dim, degree, threads=1):
         For another dimension.
     """
     if ambient_dim == 2:
-        return CircleHarmonics(degree, threads)
+        return CircleHarmonics(degree, threads, accuracy)
     if ambient_dim == 3:
-        return SphereHarmonics(degree, threads)
+        return SphereHarmonics(degree, threads, accuracy)
     raise ValueError(f"ambient_dim={ambient_dim}: harmonics at scattered points need 2 or 3")
 
 
@@ -59,29 +68,24 @@ class CircleHarmonics:
 
     ambient_dim = 2
 
-    def __init__(self, degree, threads=1):
+    def __init__(self, degree, threads=1, accuracy=FINEST_ACCURACY):
         self.degree = degree
-        self._options = {"eps": TRANSFORM_ACCURACY, "nthreads": threads}
+        self._threads = threads
+        self._accuracy = accuracy
         self._frequency = np.arange(degree + 1)
+        self._plans = {}
 
-    @staticmethod
-    def locate(points):
+    def locate(self, points):
         """Points (n, 2) with their angles."""
-        return points if isinstance(points, _OnCircle) else _OnCircle(points)
+        return points if isinstance(points, _Located) else _Located(points, self._angles(points))
 
     def coefficients(self, nodes, masses):
         """∫ e^{−ikθ} dμ, k = 0 … L, of this rank's nodes (n, 2) and masses (n,)."""
-        if len(masses) == 0:
-            return np.zeros(self.degree + 1, dtype=complex)
-        import finufft
-
-        both_signs = finufft.nufft1d1(
-            self.locate(nodes).angles,
-            masses.astype(complex),
-            2 * self.degree + 1,
-            isign=-1,
-            **self._options,
-        )
+        angles = self.locate(nodes).angles
+        both_signs = np.zeros(2 * self.degree + 1, dtype=complex)
+        for block in _blocks(len(masses)):
+            plan = self._plan(1, angles[block])
+            both_signs += plan.execute(masses[block].astype(complex))
         return both_signs[self.degree :]
 
     def value(self, coefficients, points):
@@ -92,7 +96,11 @@ class CircleHarmonics:
         """Tangent gradient (n, 2)."""
         located = self.locate(points)
         slope = self._synthesis(1j * self._frequency * coefficients, located)
-        return slope[:, None] * _counterclockwise(located.points)
+        return by_rows(
+            lambda rows: slope[rows, None] * _counterclockwise(located.points[rows]),
+            len(slope),
+            self._threads,
+        )
 
     def hessian(self, coefficients, points):
         """Second derivative along the circle, as a matrix of the plane (n, 2, 2)."""
@@ -115,14 +123,38 @@ class CircleHarmonics:
         product[0] /= 2
         return product
 
+    def _angles(self, points):
+        return by_rows(lambda rows: circle_angles(points[rows]), len(points), self._threads)
+
     def _synthesis(self, coefficients, points):
         angles = self.locate(points).angles
-        if len(angles) == 0:
-            return np.zeros(0)
-        import finufft
-
         both_signs = np.concatenate([coefficients[:0:-1].conj(), coefficients])
-        return finufft.nufft1d2(angles, both_signs, isign=1, **self._options).real
+        result = np.empty(len(angles))
+        for block in _blocks(len(angles)):
+            result[block] = self._plan(2, angles[block]).execute(both_signs).real
+        return result
+
+    def _plan(self, kind, angles):
+        """FINUFFT's plan of type 1 (to coefficients) or 2 (to points), set to `angles`.
+
+        Plans are kept: to make one costs more than to transform a thousand points.
+        """
+        threads = _useful_threads(self._threads, len(angles))
+        if (kind, threads) not in self._plans:
+            from finufft import Plan
+
+            self._plans[kind, threads] = Plan(
+                kind,
+                (2 * self.degree + 1,),
+                eps=self._accuracy,
+                isign=-1 if kind == 1 else 1,
+                nthreads=threads,
+                # Left to itself it depends on the points that a plan saw first.
+                upsampfac=2.0,
+            )
+        plan = self._plans[kind, threads]
+        plan.setpts(angles)
+        return plan
 
 
 class SphereHarmonics:
@@ -130,17 +162,17 @@ class SphereHarmonics:
 
     ambient_dim = 3
 
-    def __init__(self, degree, threads=1):
+    def __init__(self, degree, threads=1, accuracy=FINEST_ACCURACY):
         self.degree = degree
-        self._options = {"epsilon": TRANSFORM_ACCURACY, "nthreads": threads}
+        self._threads = threads
+        self._accuracy = accuracy
         order_of = np.concatenate([np.full(degree + 1 - m, m) for m in range(degree + 1)])
         self._degree_of = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
         self._weight = np.where(order_of == 0, 1.0, 2.0)
 
-    @staticmethod
-    def locate(points):
-        """Points (n, 3) with their angles and tangent frames."""
-        return points if isinstance(points, _OnSphere) else _OnSphere(points)
+    def locate(self, points):
+        """Points (n, 3) with their angles."""
+        return points if isinstance(points, _Located) else _Located(points, self._angles(points))
 
     def coefficients(self, nodes, masses):
         """√(4π) times the orthonormal moments of this rank's nodes (n, 3) and masses (n,)."""
@@ -149,11 +181,7 @@ class SphereHarmonics:
         from ducc0 import sht
 
         adjoint = sht.adjoint_synthesis_general(
-            map=masses[None, :],
-            spin=0,
-            lmax=self.degree,
-            loc=self.locate(nodes).angles,
-            **self._options,
+            map=masses[None, :], spin=0, **self._options(self.locate(nodes).angles)
         )
         return 4 * np.pi * adjoint[0]
 
@@ -167,8 +195,12 @@ class SphereHarmonics:
         towards_south, towards_east = self._synthesis(
             coefficients[None, :], located, spin=1, mode="DERIV1"
         )
-        south, east = located.frame
-        return towards_south[:, None] * south + towards_east[:, None] * east
+
+        def gradient(rows):
+            south, east = sphere_frame(located.points[rows])
+            return towards_south[rows, None] * south + towards_east[rows, None] * east
+
+        return by_rows(gradient, len(towards_south), self._threads)
 
     def hessian(self, coefficients, points):
         """Riemannian Hessian as a matrix of space (n, 3, 3).
@@ -186,16 +218,20 @@ class SphereHarmonics:
             spin_two = -np.sqrt((l - 1.0) * l * (l + 1.0) * (l + 2.0)) * coefficients
             pair = np.stack([spin_two, np.zeros_like(spin_two)])
             stretch, shear = self._synthesis(pair, located, spin=2)
-        south, east = located.frame
-        isotropic = np.einsum("ij,ik->ijk", south, south) + np.einsum("ij,ik->ijk", east, east)
-        difference = np.einsum("ij,ik->ijk", south, south) - np.einsum("ij,ik->ijk", east, east)
-        mixed = np.einsum("ij,ik->ijk", south, east)
-        mixed += mixed.transpose(0, 2, 1)
-        return 0.5 * (
-            laplacian[:, None, None] * isotropic
-            + stretch[:, None, None] * difference
-            + shear[:, None, None] * mixed
-        )
+
+        def hessian(rows):
+            south, east = sphere_frame(located.points[rows])
+            south_south = south[:, :, None] * south[:, None, :]
+            east_east = east[:, :, None] * east[:, None, :]
+            mixed = south[:, :, None] * east[:, None, :]
+            mixed += mixed.transpose(0, 2, 1)
+            return 0.5 * (
+                laplacian[rows, None, None] * (south_south + east_east)
+                + stretch[rows, None, None] * (south_south - east_east)
+                + shear[rows, None, None] * mixed
+            )
+
+        return by_rows(hessian, len(laplacian), self._threads)
 
     def multiply(self, coefficients, factors):
         """Coefficients times one factor a degree, factors (L + 1,)."""
@@ -210,34 +246,41 @@ class SphereHarmonics:
         product = self._weight * (first * second.conj()).real / (4 * np.pi)
         return np.bincount(self._degree_of, weights=product, minlength=self.degree + 1)
 
+    def _angles(self, points):
+        return by_rows(
+            lambda rows: np.stack(sphere_angles(points[rows]), axis=1), len(points), self._threads
+        )
+
     def _synthesis(self, alm, points, spin, **mode):
         angles = self.locate(points).angles
         if len(angles) == 0:
             return np.zeros((1 if spin == 0 else 2, 0))
         from ducc0 import sht
 
-        return sht.synthesis_general(
-            alm=alm, spin=spin, lmax=self.degree, loc=angles, **mode, **self._options
-        )
+        return sht.synthesis_general(alm=alm, spin=spin, **mode, **self._options(angles))
+
+    def _options(self, angles):
+        work = len(angles) + len(self._degree_of)
+        return {
+            "lmax": self.degree,
+            "loc": angles,
+            "epsilon": self._accuracy,
+            "nthreads": _useful_threads(self._threads, work),
+        }
 
 
-class _OnCircle:
-    def __init__(self, points):
+class _Located:
+    def __init__(self, points, angles):
         self.points = points
-        self.angles = circle_angles(points)
+        self.angles = angles
 
 
-class _OnSphere:
-    def __init__(self, points):
-        self._points = points
-        self.angles = np.stack(sphere_angles(points), axis=1)
-        self._frame = None
+def _blocks(count):
+    return [slice(i, i + _POINTS_A_TRANSFORM) for i in range(0, count, _POINTS_A_TRANSFORM)]
 
-    @property
-    def frame(self):
-        if self._frame is None:
-            self._frame = sphere_frame(self._points)
-        return self._frame
+
+def _useful_threads(threads, work):
+    return min(threads, 1 + work // _POINTS_A_THREAD)
 
 
 def _counterclockwise(points):
