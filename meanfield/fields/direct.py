@@ -1,14 +1,15 @@
 """The exact sum over all nodes, in any dimension, in blocks."""
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 
 import numpy as np
 
 from meanfield.model.attention import KernelSums
+from meanfield.runtime.blocks import for_each
 from meanfield.runtime.parallel import max_over_ranks, rank, size, sum_over_ranks
 
-# A block of exponents stays in a core's cache: 256 x 1024 doubles are 2 MiB.
-_POINTS_A_BLOCK, _NODES_A_BLOCK = 256, 1024
+# A block of exponents stays in a core's cache: 64 x 1024 doubles are 0.5 MiB.
+_POINTS_A_BLOCK, _NODES_A_BLOCK = 64, 1024
 _EPSILON = np.finfo(float).eps
 
 
@@ -46,13 +47,11 @@ class DirectSums:
     def sums(self, points, value=True, gradient=False, hessian=False):
         """Kernel sums at this rank's points (n, d); collective. Returns `KernelSums`."""
         accumulated = _Accumulator(points, self.attention, gradient, hessian, self._by_differences)
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(self._threads) as pool:
+        starts = range(0, len(points), _POINTS_A_BLOCK)
+        with _linear_algebra().limit(limits=1, user_api="blas"):
             for nodes, masses in self._all_nodes():
                 keys = _Keys(self.attention.keys(nodes), masses, self._by_differences)
-                rows = range(0, len(points), _POINTS_A_BLOCK)
-                list(pool.map(lambda start, keys=keys: accumulated.add(start, keys), rows))
+                for_each(partial(accumulated.add, keys), starts, self._threads)
         return accumulated.result()
 
     def interaction(self):
@@ -93,72 +92,84 @@ class _Keys:
         self.masses = masses
         self.defects = _length_defects(keys) if by_differences else None
 
+    def columns(self, part, order):
+        """m, m y and m y yᵀ up to an order, shape (nodes, 1 + d + d²)."""
+        masses, keys = self.masses[part, None], self.keys[part]
+        columns = [masses]
+        if order > 0:
+            columns.append(masses * keys)
+        if order > 1:
+            columns.append((columns[1][:, :, None] * keys[:, None, :]).reshape(len(keys), -1))
+        return np.hstack(columns)
+
 
 class _Accumulator:
-    """Running sums at every point, rescaled whenever a larger exponent turns up."""
+    """Running sums at every point, rescaled whenever a larger exponent turns up.
+
+    The columns are the sums of k, of k y and of k y yᵀ, as far as wanted.
+    """
 
     def __init__(self, points, attention, gradient, hessian, by_differences):
         count, ambient_dim = points.shape
         self._points = points
-        self._beta = attention.beta
-        self._peak_exponent = attention.peak_exponent
+        self._attention = attention
         self._by_differences = by_differences
         self._defects = _length_defects(points) if by_differences else None
-        self._log_scale = np.full(count, -np.inf)
-        self._value = np.zeros(count)
-        self._vector = np.zeros((count, ambient_dim)) if gradient or hessian else None
-        self._matrix = np.zeros((count, ambient_dim, ambient_dim)) if hessian else None
+        self._order = 2 if hessian else int(gradient)
+        self._largest = np.full(count, -np.inf)
+        self._sums = np.zeros((count, sum(ambient_dim**k for k in range(self._order + 1))))
 
-    def add(self, start, keys):
+    def add(self, keys, start):
         """Add all of `keys` to the block of points that begins at `start`."""
         block = slice(start, start + _POINTS_A_BLOCK)
         for first in range(0, len(keys.masses), _NODES_A_BLOCK):
             part = slice(first, first + _NODES_A_BLOCK)
             exponents = self._exponents(block, keys, part)
-            largest = np.maximum(self._log_scale[block], exponents.max(axis=1))
-            rescale = np.exp(self._log_scale[block] - largest)
+            largest = np.maximum(self._largest[block], exponents.max(axis=1))
             exponents -= largest[:, None]
-            weights = np.exp(exponents, out=exponents)
-            masses, vectors = keys.masses[part], keys.keys[part]
-            self._log_scale[block] = largest
-            self._value[block] = self._value[block] * rescale + weights @ masses
-            if self._vector is not None:
-                weights *= masses
-                self._vector[block] = self._vector[block] * rescale[:, None] + weights @ vectors
-            if self._matrix is not None:
-                outer = (vectors[:, :, None] * vectors[:, None, :]).reshape(len(vectors), -1)
-                self._matrix[block] *= rescale[:, None, None]
-                self._matrix[block] += (weights @ outer).reshape(self._matrix[block].shape)
+            kernel = np.exp(exponents, out=exponents)
+            self._sums[block] *= np.exp(self._largest[block] - largest)[:, None]
+            self._sums[block] += kernel @ keys.columns(part, self._order)
+            self._largest[block] = largest
 
     def _exponents(self, block, keys, part):
-        """β (xᵀBy − ‖B‖), shape (points, nodes)."""
+        """β xᵀBy, or by differences β (x·y − 1), shape (points, nodes)."""
+        beta = self._attention.beta
         if not self._by_differences:
-            exponents = self._points[block] @ keys.keys[part].T
-            exponents *= self._beta
-            exponents -= self._peak_exponent
-            return exponents
+            return (beta * self._points[block]) @ keys.keys[part].T
         from scipy.spatial.distance import cdist
 
         # x·y − 1 = (|x|²−1)/2 + (|y|²−1)/2 − |x−y|²/2
         exponents = cdist(self._points[block], keys.keys[part], "sqeuclidean")
-        exponents *= -0.5
-        exponents += self._defects[block, None] + keys.defects[part]
-        exponents *= self._beta
+        exponents *= -0.5 * beta
+        exponents += beta * (self._defects[block, None] + keys.defects[part])
         return exponents
 
     def result(self):
-        sums = KernelSums(self._log_scale, self._value)
-        if self._vector is None:
+        peak = 0.0 if self._by_differences else self._attention.peak_exponent
+        sums = KernelSums(self._largest - peak, self._sums[:, 0])
+        if self._order == 0:
             return sums
         x = self._points
-        radial = np.einsum("ij,ij->i", x, self._vector)
-        sums.gradient = self._vector - radial[:, None] * x
-        if self._matrix is not None:
-            identity = np.eye(x.shape[1])
+        d = x.shape[1]
+        vector = self._sums[:, 1 : 1 + d]
+        radial = np.einsum("ij,ij->i", x, vector)
+        sums.gradient = vector - radial[:, None] * x
+        if self._order == 2:
+            identity = np.eye(d)
             projection = identity - x[:, :, None] * x[:, None, :]
-            inner = self._beta * self._matrix - radial[:, None, None] * identity
+            matrix = self._sums[:, 1 + d :].reshape(-1, d, d)
+            inner = self._attention.beta * matrix - radial[:, None, None] * identity
             sums.hessian = projection @ inner @ projection
         return sums
+
+
+@cache
+def _linear_algebra():
+    """Control over the threads of the linear algebra, found once because that is slow."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _length_defects(points):

@@ -13,8 +13,8 @@ from meanfield.sphere.harmonics import scattered_harmonics
 METHODS = ("auto", "direct", "funk_hecke")
 
 # Rough times on one core, in nanoseconds; they decide what "auto" takes and nothing else.
-_NS_A_PAIR, _NS_A_PAIR_AND_DIMENSION = 4.0, 0.5
-_NS_A_POINT, _NS_A_COEFFICIENT, _NS_A_TRANSFORM = 300.0, 60.0, 3e5
+_NS_A_PAIR, _NS_A_PAIR_AND_DIMENSION = 2.0, 0.1
+_NS_A_POINT, _NS_A_COEFFICIENT, _NS_A_TRANSFORM = 150.0, 16.0, 1e5
 
 
 def field(model, measure, method="auto", tolerance=1e-12, pointwise=True, targets=None):

@@ -39,12 +39,16 @@ def by_rows(function, count, threads=1):
         rows = slice(start, min(start + _ROWS_A_BLOCK, count))
         result[rows] = function(rows)
 
-    starts = range(_ROWS_A_BLOCK, count, _ROWS_A_BLOCK)
-    if threads == 1:
-        for start in starts:
-            fill(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            # Asking for the results is what raises the errors of the workers.
-            list(pool.map(fill, starts))
+    for_each(fill, range(_ROWS_A_BLOCK, count, _ROWS_A_BLOCK), threads)
     return result
+
+
+def for_each(function, items, threads=1):
+    """Call ``function(item)`` for all items, on so many threads; an error of one is raised."""
+    if threads == 1:
+        for item in items:
+            function(item)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        # Asking for the results is what raises the errors of the workers.
+        list(pool.map(function, items))
