@@ -70,7 +70,7 @@ OPTIONS = (
     ),
     Option("length", float, None, "step of rk4 and euler", check=positive, group="particles"),
     Option(
-        "tolerance", float, 1e-7, "error of an adaptive step: radians for particles, relative "
+        "tolerance", float, 1e-6, "error of an adaptive step: radians for particles, relative "
         "in L² for the density", check=positive, group="particles",
     ),
     Option("degree", int, 32, "degree to begin with", check=at_least(8), group="density"),

@@ -1,29 +1,32 @@
-"""Particles against a density under the same model, in numbers."""
+"""Particles against a spectral density, in numbers."""
 
 import numpy as np
 
+from meanfield.coupling.circle_transport import squared_wasserstein
 from meanfield.coupling.distance import (
     Distance,
-    circle_wasserstein,
+    average_over_circles,
+    great_circles,
     kernel_distance,
     quantise_on_circle,
-    sphere_wasserstein,
 )
 from meanfield.fields.field import moments
-from meanfield.fields.measure import Measure
-from meanfield.runtime.parallel import local_slice, max_over_ranks, sum_over_ranks
+from meanfield.runtime.parallel import broadcast, gather_rows, max_over_ranks, rank, sum_over_ranks
 from meanfield.sphere.funk_hecke import truncation_degree
-from meanfield.sphere.geometry import geodesic_distance
-from meanfield.sphere.grids import change_degree, regular_grid
+from meanfield.sphere.geometry import circle_angles, geodesic_distance
+from meanfield.sphere.grids import change_degree
+from meanfield.sphere.harmonics import scattered_harmonics
 
-# Cells that stand for a density on S¹, and the degree whose grid stands for it on S².
-_CIRCLE_CELLS = 2**18
-_SPHERE_GRID_DEGREE = 128
+# Cells of a circle that stand for a density, for each particle of the cloud it is compared with,
+# and at most. Evenly spread particles are about 1/n from their density on S¹ and n^{-3/4} in
+# projections from S²: the cells' share of that stays below a few percent.
+_CELLS_A_PARTICLE = {2: 16, 3: 4}
+_FEWEST_CELLS, _MOST_CELLS = 2**12, {2: 2**20, 3: 2**17}
 _KERNEL_TOLERANCE = 1e-12
 
 
 class DensityComparison:
-    """How far clouds of particles are from a spectral density.
+    """How far clouds of particles are from a spectral density, at the density's present time.
 
     Parameters
     ----------
@@ -31,15 +34,17 @@ class DensityComparison:
     beta : float
         Of the kernel distance.
     projections : int
-        Great circles of the sliced distance on S².
+        Random great circles of the sliced distance on S².
+    seed : int
+        Of the great circles.
     """
 
-    def __init__(self, density, beta, projections=16):
+    def __init__(self, density, beta, projections=16, seed=0):
         self.density = density
         self._beta = beta
-        self._projections = projections
+        self._circles = great_circles(seed, projections, 3)
         self._degree = truncation_degree(beta, density.ambient_dim, _KERNEL_TOLERANCE)
-        self._at = None
+        self._marginals_at = None
 
     def kernel_distance(self, measure):
         """Kernel distance of a measure from the density, see `distance.kernel_distance`."""
@@ -52,51 +57,97 @@ class DensityComparison:
         )
 
     def wasserstein(self, measure):
-        """W2 to the density: exact on S¹, sliced on S².
+        """W2 to the density in radians; collective.
 
-        Where the truncated density dips below zero it is cut off; that mass ν counts with
-        π√ν in the error, besides the cost of standing for a density by nodes.
+        On S¹ it is W2 with geodesic cost, exact up to the cells that stand for the density,
+        whose cost is the error. On S² it is the sliced distance: the root mean square of
+        W2 between the longitudes about random axes, for which the density's marginal
+        is exact; the error adds one standard error of the average. Where a truncated density
+        dips below zero it is cut off, and the mass ν that this adds counts as π√ν.
+
+        Parameters
+        ----------
+        measure : Measure
+
+        Returns
+        -------
+        Distance
         """
-        nodes = self._density_nodes()
-        if self.density.ambient_dim == 2:
-            result = circle_wasserstein(measure, nodes, self._representation_error)
-        else:
-            result = sphere_wasserstein(
-                measure, nodes, max_points=0, projections=self._projections
+        comm = measure.comm
+        nodes, masses = gather_rows(measure.nodes, comm), gather_rows(measure.masses, comm)
+        result = None
+        if rank(comm) == 0:
+            wanted = _CELLS_A_PARTICLE[measure.ambient_dim] * len(masses)
+            cells = int(np.clip(wanted, _FEWEST_CELLS, _MOST_CELLS[measure.ambient_dim]))
+            squares, errors = zip(
+                *(
+                    _squared_distance(angles, masses, coefficients, cells)
+                    for angles, coefficients in self._projected(nodes)
+                ),
+                strict=True,
             )
-            result = Distance(
-                result.value, result.error + self._representation_error, result.method
-            )
-        return result
-
-    def _density_nodes(self):
-        """The density as a measure of weighted nodes, made once for each time."""
-        if self._at != self.density.time:
-            self._at = self.density.time
             if self.density.ambient_dim == 2:
-                self._nodes = self._circle_nodes()
+                result = Distance(float(np.sqrt(squares[0])), errors[0], "exact on the circle")
             else:
-                self._nodes = self._sphere_nodes()
-        return self._nodes
+                value, spread = average_over_circles(squares)
+                method = f"sliced over {len(squares)} great circles"
+                result = Distance(value, spread + max(errors), method)
+        return broadcast(result, comm)
 
-    def _circle_nodes(self):
-        nodes, masses, error = quantise_on_circle(
-            lambda x: np.maximum(self.density.density(x), 0.0), _CIRCLE_CELLS
-        )
-        return self._share(nodes, masses, error)
+    def _projected(self, nodes):
+        """Angles of nodes, and Fourier coefficients of the density, on each circle."""
+        if self.density.ambient_dim == 2:
+            yield circle_angles(nodes), self.density.coefficients
+            return
+        if self._marginals_at != self.density.time:
+            self._marginals = [
+                longitude_marginal(self.density.density, self.density.degree, circle)
+                for circle in self._circles
+            ]
+            self._marginals_at = self.density.time
+        for circle, marginal in zip(self._circles, self._marginals, strict=True):
+            yield circle_angles(nodes @ circle.T), marginal
 
-    def _sphere_nodes(self):
-        degree = max(self.density.degree, _SPHERE_GRID_DEGREE)
-        grid = regular_grid(3, degree)
-        values = grid.value(change_degree(self.density.coefficients, 3, degree))
-        return self._share(grid.nodes, grid.weights * np.maximum(values, 0.0), 0.0)
 
-    def _share(self, nodes, masses, error):
-        """This rank's rows, masses scaled to one; the mass cut off is the excess over one."""
-        total = masses.sum()
-        self._representation_error = error + np.pi * np.sqrt(max(total - 1.0, 0.0))
-        rows = local_slice(len(masses), self.density.comm)
-        return Measure(nodes[rows], masses[rows] / total, self.density.comm)
+def longitude_marginal(density, degree, circle):
+    """Marginal in longitude of a density on S².
+
+    Parameters
+    ----------
+    density : callable
+        Unit rows (n, 3) -> values (n,), a sum of harmonics up to `degree`.
+    degree : int
+        L.
+    circle : ndarray, shape (2, 3)
+        Orthonormal vectors; longitude is the angle in their plane.
+
+    Returns
+    -------
+    ndarray, complex, shape (L + 1,)
+        Its Fourier coefficients c_k = ∫ e^{−ikφ} dμ, as on S¹.
+
+    Examples
+    --------
+    A linear density 1 + x has the marginal 1 + (π/4) cos φ.
+
+    >>> plane = np.eye(3)[:2]
+    >>> c = longitude_marginal(lambda x: 1 + x[:, 0], 2, plane)
+    >>> np.allclose(c, [1.0, np.pi / 8, 0.0])
+    True
+    """
+    axis = np.cross(*circle)
+    longitude = np.pi / (degree + 1) * np.arange(2 * (degree + 1))
+    # Along a meridian the integrand is a trigonometric polynomial of degree L + 1, for which
+    # Gauss's rule converges exponentially once there are more nodes than that.
+    abscissae, weights = np.polynomial.legendre.leggauss(degree + 32)
+    colatitude = np.pi / 2 * (abscissae + 1)
+    rings = np.stack([np.cos(longitude), np.sin(longitude)], axis=1) @ circle
+    points = (
+        np.sin(colatitude)[:, None, None] * rings + np.cos(colatitude)[:, None, None] * axis
+    )
+    values = density(points.reshape(-1, 3)).reshape(len(colatitude), -1)
+    marginal = (np.pi / 4 * weights * np.sin(colatitude)) @ values
+    return np.fft.rfft(marginal)[: degree + 1] / len(longitude)
 
 
 def separation(measure, other):
@@ -114,3 +165,15 @@ def separation(measure, other):
     apart = geodesic_distance(measure.nodes, other.nodes)
     mean = sum_over_ranks(float(measure.masses @ apart), measure.comm)
     return mean, max_over_ranks(float(np.max(apart, initial=0.0)), measure.comm)
+
+
+def _squared_distance(angles, masses, coefficients, cells):
+    """W2² between weighted angles and a density on the circle, and the error of W2."""
+    harmonics = scattered_harmonics(2, len(coefficients) - 1)
+    nodes, held, error = quantise_on_circle(
+        lambda x: np.maximum(harmonics.value(coefficients, x), 0.0), cells
+    )
+    total = held.sum()
+    cut_off = np.pi * np.sqrt(max(total - 1.0, 0.0))
+    squared = squared_wasserstein(angles, masses / masses.sum(), circle_angles(nodes), held / total)
+    return squared, error + cut_off

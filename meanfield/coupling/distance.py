@@ -187,7 +187,7 @@ def sphere_wasserstein(a, b, max_points=2000, projections=32, seed=0):
             value, problem = _transport(nodes_a, masses_a, nodes_b, masses_b)
             error = 0.0
         else:
-            frames = _great_circles(seed, projections, a.ambient_dim)
+            frames = great_circles(seed, projections, a.ambient_dim)
             value, error = _sliced(nodes_a, masses_a, nodes_b, masses_b, frames)
     raise_together(problem, comm, RuntimeError)
     value, error = broadcast((value, error), comm)
@@ -261,8 +261,8 @@ def _transport(nodes_a, masses_a, nodes_b, masses_b):
     return float(np.sqrt(max(squared, 0.0))), log["warning"]
 
 
-def _great_circles(seed, count, ambient_dim):
-    """Orthonormal pairs of vectors, shape (count, 2, d)."""
+def great_circles(seed, count, ambient_dim):
+    """Random orthonormal pairs of vectors, each spanning a great circle, shape (count, 2, d)."""
     pairs = normals(seed, "great circles", 0, slice(0, count), 2 * ambient_dim)
     first, second = np.split(pairs, 2, axis=1)
     first = normalise(first)
@@ -271,8 +271,8 @@ def _great_circles(seed, count, ambient_dim):
 
 
 def _sliced(nodes_a, masses_a, nodes_b, masses_b, frames):
-    """Root mean square of W2 over great circles, and its standard error."""
-    squares = np.array(
+    """The sliced distance and its standard error."""
+    return average_over_circles(
         [
             squared_wasserstein(
                 circle_angles(nodes_a @ frame.T),
@@ -283,6 +283,10 @@ def _sliced(nodes_a, masses_a, nodes_b, masses_b, frames):
             for frame in frames
         ]
     )
-    value = np.sqrt(squares.mean())
-    spread = squares.std(ddof=1) / np.sqrt(len(squares))
+
+
+def average_over_circles(squares):
+    """Root mean square of distances given by their squares, and its standard error."""
+    value = np.sqrt(np.mean(squares))
+    spread = np.std(squares, ddof=1) / np.sqrt(len(squares))
     return float(value), float(spread / (2 * value)) if value > 0 else 0.0

@@ -62,10 +62,14 @@ def draw_densities(axes, angles, curves, clouds, labels):
     bins = np.linspace(0, 2 * np.pi, 73)
     for curve, (nodes, masses), label, colour in zip(curves, clouds, labels, CYCLE, strict=False):
         mass, _ = np.histogram(circle_angles(nodes), bins, weights=masses)
-        axes.stairs(mass * (len(bins) - 1), bins, fill=True, color=colour, alpha=0.22)
+        axes.stairs(mass * (len(bins) - 1), bins, fill=True, color=colour, alpha=0.2, baseline=0)
         axes.plot(angles, curve, color=colour, label=label)
     angle_axis(axes.xaxis)
-    axes.set(xlim=(0, 2 * np.pi), ylim=(0, None), xlabel="angle θ", ylabel="density dμ/dσ")
+    lowest = max(1e-3, 0.5 * min(curve.min() for curve in curves))
+    axes.set(
+        xlim=(0, 2 * np.pi), yscale="log", ylim=(lowest, None), xlabel="angle θ",
+        ylabel="density dμ/dσ",
+    )
     axes.legend()
 
 

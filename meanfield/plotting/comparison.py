@@ -6,7 +6,7 @@ import numpy as np
 
 from meanfield.plotting.circle import draw_circle, draw_densities, draw_trajectories
 from meanfield.plotting.series import draw_convergence, draw_series
-from meanfield.plotting.sphere import draw_hemisphere, draw_map
+from meanfield.plotting.sphere import density_colours, draw_hemisphere, draw_map
 from meanfield.plotting.style import figure_style
 from meanfield.sphere.geometry import circle_angles
 from meanfield.sphere.pictures import SPHERE_SHAPE, picture_angles, picture_points
@@ -127,15 +127,15 @@ def _circle_panels(figure, grid, picture):
 def _sphere_panels(figure, grid, picture):
     values = picture.densities[-1].reshape(SPHERE_SHAPE)
     nodes = picture.nodes[-1]
-    limits = (min(0.0, values.min()), values.max())
+    colours = density_colours(values)
     axes = figure.add_subplot(grid[0, 0], projection="mollweide")
-    image = draw_map(axes, values, nodes, limits)
+    image = draw_map(axes, values, nodes, colours)
     figure.colorbar(image, ax=axes, label="density dμ/dσ", shrink=0.75, location="bottom")
     axes.set_title(f"t = {picture.times[-1]:g} ({picture.cloud})")
     centre = picture_points(3)[np.argmax(values)]
     for column, (sign, where) in enumerate(((1, "around"), (-1, "opposite to")), start=1):
         axes = figure.add_subplot(grid[0, column])
-        draw_hemisphere(axes, values, nodes, sign * centre, limits)
+        draw_hemisphere(axes, values, nodes, sign * centre, colours)
         axes.set_title(f"hemisphere {where} the densest place")
 
 

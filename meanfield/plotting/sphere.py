@@ -8,7 +8,14 @@ from meanfield.sphere.geometry import sphere_angles, sphere_frame
 _MOST_DOTS = 1500
 
 
-def draw_map(axes, values, nodes, limits):
+def density_colours(values):
+    """Colours that grow like the square root of the density, so that peaks do not hide the rest."""
+    from matplotlib.colors import PowerNorm
+
+    return PowerNorm(0.5, vmin=0.0, vmax=float(values.max()), clip=True)
+
+
+def draw_map(axes, values, nodes, colours):
     """Density on a Mollweide map, particles as dots.
 
     Parameters
@@ -17,8 +24,8 @@ def draw_map(axes, values, nodes, limits):
     values : ndarray, shape (rows, columns)
         On equispaced colatitudes from 0 to π and longitudes from 0, 2π excluded.
     nodes : ndarray, shape (n, 3)
-    limits : tuple of float
-        Range of the colours.
+    colours : matplotlib Normalize
+        From densities to colours, see `density_colours`.
 
     Returns
     -------
@@ -31,8 +38,8 @@ def draw_map(axes, values, nodes, limits):
     longitude = np.linspace(-np.pi, np.pi, columns + 1)
     latitude = np.pi / 2 - np.linspace(0, np.pi, rows)
     image = axes.pcolormesh(
-        longitude, latitude, shifted, cmap=DENSITY_COLOURS, vmin=limits[0], vmax=limits[1],
-        shading="gouraud", rasterized=True,
+        longitude, latitude, shifted, cmap=DENSITY_COLOURS, norm=colours, shading="gouraud",
+        rasterized=True,
     )
     colatitude, east = sphere_angles(_some(nodes))
     _dots(axes, np.where(east > np.pi, east - 2 * np.pi, east), np.pi / 2 - colatitude)
@@ -44,7 +51,7 @@ def draw_map(axes, values, nodes, limits):
     return image
 
 
-def draw_hemisphere(axes, values, nodes, centre, limits):
+def draw_hemisphere(axes, values, nodes, centre, colours):
     """The hemisphere around `centre`, seen from far away (orthographic).
 
     Parameters
@@ -55,8 +62,8 @@ def draw_hemisphere(axes, values, nodes, centre, limits):
     nodes : ndarray, shape (n, 3)
     centre : ndarray, shape (3,)
         Unit vector in the middle of the picture.
-    limits : tuple of float
-        Range of the colours.
+    colours : matplotlib Normalize
+        From densities to colours, see `density_colours`.
     """
     from scipy.ndimage import map_coordinates
 
@@ -73,7 +80,7 @@ def draw_hemisphere(axes, values, nodes, centre, limits):
     picture = map_coordinates(closed, index, order=1).reshape(right.shape)
     axes.imshow(
         np.where(squared <= 1, picture, np.nan), extent=(-1, 1, -1, 1), origin="lower",
-        cmap=DENSITY_COLOURS, vmin=limits[0], vmax=limits[1],
+        cmap=DENSITY_COLOURS, norm=colours,
     )
     visible = _some(nodes)
     visible = visible[visible @ centre > 0]

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from meanfield.coupling.distance import (
-    _great_circles,
+    great_circles,
     circle_wasserstein,
     kernel_distance,
     quantise_on_circle,
@@ -113,15 +113,15 @@ def test_sliced_distance_is_that_of_pot():
     first, second = weighted(300, 3, 1), weighted(200, 3, 2)
     found = sphere_wasserstein(first, second, max_points=100, projections=20, seed=5)
     assert "sliced" in found.method
-    frames = _great_circles(5, 20, 3).transpose(0, 2, 1)
+    frames = great_circles(5, 20, 3).transpose(0, 2, 1)
     theirs = ot.sliced_wasserstein_sphere(
         first.nodes, second.nodes, first.masses, second.masses, 20, p=2, projections=frames
     )
     assert np.isclose(found.value, 2 * np.pi * theirs, rtol=1e-5)
 
 
-def test_great_circles_are_orthonormal_and_isotropic():
-    frames = _great_circles(1, 4000, 4)
+def testgreat_circles_are_orthonormal_and_isotropic():
+    frames = great_circles(1, 4000, 4)
     products = frames @ frames.transpose(0, 2, 1)
     assert np.allclose(products, np.eye(2), atol=1e-14)
     projector = np.einsum("kai,kaj->ij", frames, frames) / 4000
