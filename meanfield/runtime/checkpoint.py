@@ -14,6 +14,7 @@ from meanfield.runtime.parallel import (
     local_slice,
     raise_together,
     rank,
+    size,
     sum_over_ranks,
 )
 
@@ -76,10 +77,13 @@ class Checkpoint:
                     file.create_dataset(f"replicated/{name}", data=value)
             for name, rows in state.distributed.items():
                 rows = np.ascontiguousarray(rows)
-                count = sum_over_ranks(len(rows), flow.comm)
+                counts = np.zeros(size(flow.comm), dtype=np.int64)
+                counts[rank(flow.comm)] = len(rows)
+                counts = sum_over_ranks(counts, flow.comm)
                 if on_root:
+                    file.create_dataset(f"rows_of_ranks/{name}", data=counts)
                     dataset = file.create_dataset(
-                        f"distributed/{name}", (count, *rows.shape[1:]), rows.dtype
+                        f"distributed/{name}", (counts.sum(), *rows.shape[1:]), rows.dtype
                     )
                 for start, block in blocks_on_root(rows, flow.comm):
                     dataset[start : start + len(block)] = block
@@ -137,7 +141,12 @@ def restore(path, flow, rule=None):
         )
     flow.restore(state)
     if rule is not None and hasattr(rule, "remember") and memory is not None:
-        rule.remember(memory)
+        try:
+            rule.remember(memory)
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} belongs to a run with another stopping rule: expected the same"
+            ) from error
     return step
 
 
@@ -151,7 +160,14 @@ def _load(path, comm):
             raise ValueError(f"its format is {file.attrs.get('format')!r}, not {_FORMAT!r}")
         distributed, replicated = {}, {}
         for name, dataset in file.get("distributed", {}).items():
-            distributed[name] = dataset[local_slice(len(dataset), comm)]
+            counts = file[f"rows_of_ranks/{name}"][...]
+            # The cut decides how sums round, so as many ranks as before share as before.
+            if len(counts) == size(comm):
+                first = counts[: rank(comm)].sum()
+                rows = slice(first, first + counts[rank(comm)])
+            else:
+                rows = local_slice(len(dataset), comm)
+            distributed[name] = dataset[rows]
         for name, dataset in file.get("replicated", {}).items():
             replicated[name] = dataset[()]
         return (

@@ -1,5 +1,6 @@
 """The time loop of all flows."""
 
+import math
 import signal
 import threading
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import numpy as np
 from meanfield.runtime.parallel import max_over_ranks
 from meanfield.runtime.stopping import UntilTime
 
-# A step that ends this close to an event, in units of the step, has reached it.
+# An event this close to another, or to the end of a step, in units of the step, is the same.
 _SLIVER = 1e-9
 
 
@@ -68,7 +69,7 @@ class Outcome:
 def evolve(flow, until, observers=(), first_step=0):
     """Let a flow run until a rule says stop. Collective over the flow's ranks.
 
-    When the process is asked to end (SIGTERM), the run stops after the step under way.
+    When a process is asked to end (SIGTERM), the run stops after the step under way.
 
     Parameters
     ----------
@@ -80,7 +81,8 @@ def evolve(flow, until, observers=(), first_step=0):
         Each has ``observe(moment)``, called before the first step and after every one, and
         ``next_time(time)``, the next time that must not be stepped over (inf for none).
     first_step : int
-        Steps taken before, when a run continues; its last moment has been observed then.
+        Steps taken before, when a run continues. Rules and observers then meet the moment
+        at which it was left for a second time; those that keep count tell by its step.
 
     Returns
     -------
@@ -102,45 +104,49 @@ def evolve(flow, until, observers=(), first_step=0):
     """
     rule = until if callable(until) else UntilTime(until)
     step = first_step
-    observed = first_step > 0
     with _termination_requests() as requested:
         while True:
-            if not observed:
-                moment = Moment(flow, step, rule)
-                reason = flow.finished or rule(moment) or None
-                moment.last = reason is not None
-                # Agreed by all ranks, of which some may not have been told yet.
-                told = bool(max_over_ranks(float(requested.is_set()), flow.comm))
-                moment.interrupted = told and not moment.last
-                for observer in observers:
-                    observer.observe(moment)
-                if moment.interrupted:
-                    return Outcome("told to stop (SIGTERM)", flow.time, step, True)
-                if moment.last:
-                    return Outcome(reason, flow.time, step, False)
-            observed = False
+            moment = Moment(flow, step, rule)
+            reason = flow.finished or rule(moment) or None
+            moment.last = reason is not None
+            # Agreed by all ranks, of which some may not have been told yet.
+            told = bool(max_over_ranks(float(requested.is_set()), flow.comm))
+            moment.interrupted = told and not moment.last
+            for observer in observers:
+                observer.observe(moment)
+            if moment.interrupted:
+                return Outcome("told to stop (SIGTERM)", flow.time, step, True)
+            if moment.last:
+                return Outcome(reason, flow.time, step, False)
             try:
-                step += _advance(flow, rule, observers)
+                step += _advance(flow, step, rule, observers)
             except Exception as problem:
                 problem.add_note(f"in step {step + 1}, from time {flow.time:.9g}")
                 raise
 
 
-def _advance(flow, rule, observers):
+def _advance(flow, step, rule, observers):
     """One step up to the next event at most; the number of steps taken."""
-    event = min(
-        [observer.next_time(flow.time) for observer in observers]
-        + [getattr(rule, "next_time", lambda time: np.inf)(flow.time)],
-    )
+    event = _next_event(flow.time, rule, observers)
     length = flow.step(event - flow.time)
-    if abs(flow.time - event) <= _SLIVER * max(length, np.spacing(event)):
+    # A time that so many lengths have been added up to carries the rounding of each.
+    rounding = step * np.spacing(event)
+    if abs(flow.time - event) <= _SLIVER * length + rounding:
         flow.time = event
     return 1 if length > 0 else 0
 
 
+def _next_event(time, rule, observers):
+    """The first time that someone waits for; the last of those that differ by rounding."""
+    times = [float(one.next_time(time)) for one in (rule, *observers) if hasattr(one, "next_time")]
+    first = min(times, default=math.inf)
+    near = first + _SLIVER * (first - time)
+    return max((other for other in times if other <= near), default=math.inf)
+
+
 def next_multiple(time, interval):
     """The first multiple of `interval` that lies beyond `time`, apart from rounding."""
-    return (np.floor(time / interval * (1 + 1e-12) + 1e-9) + 1) * interval
+    return (math.floor(time / interval * (1 + 1e-12) + 1e-9) + 1) * interval
 
 
 def is_multiple(time, interval):

@@ -17,7 +17,14 @@ import numpy as np
 
 from meanfield import __version__
 from meanfield.runtime.evolve import is_multiple, next_multiple
-from meanfield.runtime.parallel import blocks_on_root, raise_together, rank, size, sum_over_ranks
+from meanfield.runtime.parallel import (
+    blocks_on_root,
+    broadcast,
+    raise_together,
+    rank,
+    size,
+    sum_over_ranks,
+)
 
 RECORD_NAME = "record.h5"
 _LIBRARIES = ("numpy", "scipy", "mpi4py", "h5py", "h5netcdf", "ducc0", "finufft", "POT")
@@ -66,19 +73,17 @@ class Record:
         self._every = every
         self._snapshot_every = snapshot_every
         description = _description(flow, settings)
-        problem = None
+        problem, kept = None, (0, None, None)
         if rank(flow.comm) == 0:
             try:
                 if append:
-                    _cut_back(self._path, from_step)
+                    kept = _cut_back(self._path, from_step)
                 else:
                     _create(self._path, description, constants or {})
             except (OSError, KeyError) as error:
                 problem = f"{self._path} cannot be written: {error}"
         raise_together(problem, flow.comm, OSError)
-        self._rows = 0
-        if append and rank(flow.comm) == 0:
-            self._rows = len(read_record(self._path).table["step"])
+        self._rows, self._row_step, self._snapshot_step = broadcast(kept, flow.comm)
 
     def next_time(self, time):
         """The time of the next row."""
@@ -93,17 +98,25 @@ class Record:
             due = due or moment.step % self._every == 0
         if not due:
             return
-        row = {"time": moment.flow.time, "step": moment.step, **moment.row}
-        if rank(moment.flow.comm) == 0:
-            with _open(self._path, "a") as file:
-                _append(file, "time", row)
-        if moment.last or self._rows % self._snapshot_every == 0:
+        # A step is met twice when a run continues from it, or its flow ends after all.
+        is_new = moment.step != self._row_step
+        wants_snapshot = moment.last or (is_new and self._rows % self._snapshot_every == 0)
+        if is_new:
+            row = {"time": moment.flow.time, "step": moment.step, **moment.row}
+            if rank(moment.flow.comm) == 0:
+                with _open(self._path, "a") as file:
+                    _append(file, "time", row)
+            self._rows, self._row_step = self._rows + 1, moment.step
+        if wants_snapshot and moment.step != self._snapshot_step:
             self._write_snapshot(moment)
-        self._rows += 1
+            self._snapshot_step = moment.step
 
     def _write_snapshot(self, moment):
         flow = moment.flow
         snapshot = flow.snapshot()
+        for name, value in (snapshot.distributed | snapshot.replicated).items():
+            if np.iscomplexobj(value):
+                raise TypeError(f"{name} of the snapshot is complex: expected real numbers")
         on_root = rank(flow.comm) == 0
         file = _open(self._path, "a") if on_root else None
         try:
@@ -214,12 +227,19 @@ def _set_dimensions(group, name, shape):
 
 
 def _cut_back(path, step):
-    """Remove rows and snapshots after a step, so that the run can continue from there."""
+    """Remove rows and snapshots after a step, so that the run can continue from there.
+
+    Returns the number of rows kept, and the last steps that have a row and a snapshot.
+    """
+    kept = {}
     with _open(path, "a") as file:
         for group, dimension in ((file, "time"), (file.groups.get("snapshots"), "snapshot")):
+            steps = np.empty(0) if group is None else group.variables["step"][...]
+            kept[dimension] = steps[steps <= step]
             if group is not None:
-                kept = int(np.sum(group.variables["step"][...] <= step))
-                group.resize_dimension(dimension, kept)
+                group.resize_dimension(dimension, len(kept[dimension]))
+    last = [int(steps[-1]) if len(steps) else None for steps in kept.values()]
+    return len(kept["time"]), *last
 
 
 def _description(flow, settings):
@@ -246,13 +266,22 @@ def _versions():
 
 def _git_state():
     """Commit of the source tree and whether it was changed since, or None outside one."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve()
+    # An installed copy may lie within the tree of another project, which does not track it.
+    commands = (
+        ["ls-files", "--error-unmatch", here.name],
+        ["rev-parse", "HEAD"],
+        ["status", "--porcelain", "-uno"],
+    )
     try:
-        commit, changes = (
+        _, commit, changes = (
             subprocess.run(
-                ["git", "-C", str(here), *command], capture_output=True, text=True, check=True
+                ["git", "-C", str(here.parent), *command],
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout.strip()
-            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "-uno"])
+            for command in commands
         )
     except (OSError, subprocess.CalledProcessError):
         return None

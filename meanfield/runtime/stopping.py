@@ -40,7 +40,7 @@ class UntilSlow:
     def __call__(self, moment):
         if moment.step % self.every:
             return None
-        speed = moment.row["max_speed"]
+        speed = _largest_speed(moment)
         if speed <= self.max_speed:
             return f"largest speed {speed:.3g} <= {self.max_speed:g} (it may be metastable)"
         return None
@@ -67,15 +67,19 @@ class UntilSettled:
         self.max_speed = _positive("max_speed", max_speed)
         self._count = count
         self._seen = []
+        self._last_step = None
 
     def __call__(self, moment):
         if moment.step % self.every:
             return None
-        self._seen = [*self._seen, self._count(moment.flow)][-self.window :]
+        # A run that continues begins with the step that it was left at.
+        if moment.step != self._last_step:
+            self._seen = [*self._seen, self._count(moment.flow)][-self.window :]
+            self._last_step = moment.step
         settled = len(self._seen) == self.window and len(set(self._seen)) == 1
         if not settled or self._seen[0] is None:
             return None
-        speed = moment.row["max_speed"]
+        speed = _largest_speed(moment)
         if speed > self.max_speed:
             return None
         return (
@@ -85,11 +89,11 @@ class UntilSettled:
 
     def memory(self):
         """JSON-able, for a checkpoint."""
-        return {"seen": self._seen}
+        return {"seen": self._seen, "last_step": self._last_step}
 
     def remember(self, memory):
         """Continue where `memory` was taken."""
-        self._seen = list(memory["seen"])
+        self._seen, self._last_step = list(memory["seen"]), memory["last_step"]
 
 
 class AnyOf:
@@ -105,9 +109,8 @@ class AnyOf:
 
     def next_time(self, time):
         """The earliest of the rules' times."""
-        return min(
-            getattr(rule, "next_time", lambda time: np.inf)(time) for rule in self.rules
-        )
+        times = (rule.next_time(time) for rule in self.rules if hasattr(rule, "next_time"))
+        return min(times, default=np.inf)
 
     def memory(self):
         """JSON-able, for a checkpoint."""
@@ -120,6 +123,15 @@ class AnyOf:
         for i, rule in enumerate(self.rules):
             if hasattr(rule, "remember"):
                 rule.remember(memory[str(i)])
+
+
+def _largest_speed(moment):
+    if "max_speed" not in moment.row:
+        raise ValueError(
+            f"the flow describes {', '.join(moment.row)}: expected max_speed among them; "
+            f"stop it at a time instead"
+        )
+    return moment.row["max_speed"]
 
 
 def _positive(name, value):

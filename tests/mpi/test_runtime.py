@@ -65,3 +65,31 @@ def test_record_and_checkpoint_do_not_depend_on_the_rank_count(comm, shared_fold
     again = Decay(local_count(total, comm), comm)
     restore(checkpoint, again)
     np.testing.assert_array_equal(again.rows, flow.rows)
+
+
+def test_the_same_rank_count_shares_rows_as_before(comm, shared_folder):
+    # Blocks of 1, 2, 3 rows, which is not how rows are cut anew.
+    flow = Decay(comm.Get_rank() + 1, comm)
+    evolve(flow, 0.5, [Checkpoint(shared_folder / "uneven.h5")])
+    comm.Barrier()
+    again = Decay(comm.Get_rank() + 1, comm)
+    restore(shared_folder / "uneven.h5", again)
+    np.testing.assert_array_equal(again.rows, flow.rows)
+
+
+def test_a_continued_record_takes_its_snapshots_in_turn(comm, shared_folder):
+    def run(name, stops):
+        path = shared_folder / f"{name}.h5"
+        flow, step = Decay(2, comm), 0
+        for stop in stops:
+            record = Record(
+                path, flow, every=1, snapshot_every=3, append=step > 0, from_step=step
+            )
+            step = evolve(flow, lambda moment, stop=stop: moment.step == stop and "stop",
+                          [record], first_step=step).steps
+        comm.Barrier()
+        return read_record(path)
+
+    whole, parts = run("whole", [9]), run("parts", [3, 9])
+    assert list(whole.snapshots["step"]) == list(parts.snapshots["step"]) == [0, 3, 6, 9]
+    assert list(whole.table["step"]) == list(parts.table["step"]) == list(range(10))

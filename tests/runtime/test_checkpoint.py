@@ -4,7 +4,7 @@ import pytest
 from meanfield.runtime.checkpoint import Checkpoint, restore
 from meanfield.runtime.evolve import evolve
 from meanfield.runtime.record import Record, read_record
-from meanfield.runtime.stopping import UntilSettled
+from meanfield.runtime.stopping import AnyOf, UntilSettled
 from tests.runtime.toy import Decay
 
 
@@ -92,3 +92,37 @@ def test_the_last_checkpoint_stays_whole_when_writing_fails(tmp_path):
     flow = Decay(2)
     assert restore(path, flow) == 3
     assert flow.time == pytest.approx(0.3)
+
+
+def continued(path, checkpoint, until):
+    flow = Decay(2)
+    step = restore(checkpoint, flow)
+    record = Record(path, flow, interval=0.3, append=True, from_step=step)
+    return evolve(flow, until, [record, Checkpoint(checkpoint)], first_step=step), flow
+
+
+def test_a_run_that_had_ended_is_not_taken_further_unless_asked(tmp_path):
+    path, checkpoint = tmp_path / "record.h5", tmp_path / "checkpoint.h5"
+    flow = Decay(2)
+    ended = evolve(flow, 1.2, [Record(path, flow, interval=0.3), Checkpoint(checkpoint)])
+    before = read_record(path)
+    assert continued(path, checkpoint, 1.2)[0] == ended
+    after = read_record(path)
+    np.testing.assert_array_equal(after.table["time"], before.table["time"])
+    np.testing.assert_array_equal(after.snapshots["time"], before.snapshots["time"])
+
+    whole = Decay(2)
+    expected = evolve(whole, 2.1, [Record(tmp_path / "whole.h5", whole, interval=0.3)])
+    outcome, further = continued(path, checkpoint, 2.1)
+    assert outcome == expected
+    np.testing.assert_array_equal(further.rows, whole.rows)
+    np.testing.assert_array_equal(
+        read_record(path).table["time"], read_record(tmp_path / "whole.h5").table["time"]
+    )
+
+
+def test_the_memory_of_another_rule_is_refused(tmp_path):
+    rule = UntilSettled(lambda flow: 1, window=2, every=1, max_speed=1.0)
+    evolve(Decay(1), rule, [Checkpoint(tmp_path / "checkpoint.h5")])
+    with pytest.raises(ValueError, match="another stopping rule"):
+        restore(tmp_path / "checkpoint.h5", Decay(1), AnyOf(rule))

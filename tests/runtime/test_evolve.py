@@ -119,3 +119,22 @@ def test_multiples_survive_rounding(interval):
         time = time + interval
         assert is_multiple(time, interval)
     assert not is_multiple(0.5 * interval, interval)
+
+
+def test_adding_up_many_steps_leaves_no_sliver_at_the_end():
+    # Twenty thousand times 0.1 falls short of 2000 by 3e-9: rounding, not a step.
+    assert evolve(Decay(1), 2000.0).steps == 20000
+
+
+def test_events_that_differ_by_rounding_are_one():
+    assert 3 * 0.1 > 0.3
+    assert evolve(Decay(1, length=0.3), 3 * 0.1, [Watch(0.3)]).steps == 1
+
+
+def test_slow_rule_needs_a_speed():
+    class Silent(Decay):
+        def describe(self):
+            return {"energy": 0.0}
+
+    with pytest.raises(ValueError, match="describes energy: expected max_speed"):
+        evolve(Silent(1), UntilSlow(0.5))

@@ -5,6 +5,7 @@ import pytest
 import xarray
 
 from meanfield.runtime.evolve import evolve
+from meanfield.runtime.flow import State
 from meanfield.runtime.record import Record, read_record
 from tests.runtime.toy import Decay
 
@@ -70,3 +71,28 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 def test_one_interval_is_needed(tmp_path):
     with pytest.raises(ValueError, match="exactly one"):
         Record(tmp_path / "record.h5", Decay(1))
+
+
+def test_a_flow_that_ends_where_a_row_was_written_gets_no_second_one(tmp_path):
+    class Exhausted(Decay):
+        def step(self, limit):
+            if self.taken == 4:
+                self.finished = "exhausted"
+            return super().step(limit)
+
+    path = tmp_path / "record.h5"
+    flow = Exhausted(1)
+    outcome = evolve(flow, 1.0, [Record(path, flow, every=2)])
+    assert (outcome.reason, outcome.steps) == ("exhausted", 4)
+    stored = read_record(path)
+    assert list(stored.table["step"]) == list(stored.snapshots["step"]) == [0, 2, 4]
+
+
+def test_a_complex_snapshot_is_refused_and_not_cut_to_its_real_part(tmp_path):
+    class Wave(Decay):
+        def snapshot(self):
+            return State({}, {"coefficients": np.array([1j])})
+
+    flow = Wave(1)
+    with pytest.raises(TypeError, match="coefficients of the snapshot is complex"):
+        evolve(flow, 1.0, [Record(tmp_path / "record.h5", flow, every=2)])
