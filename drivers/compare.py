@@ -12,7 +12,6 @@ All options can be given as flags or in a TOML file (--config FILE.toml).
 """
 
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,7 +35,7 @@ from meanfield.runtime.progress import Progress
 from meanfield.runtime.record import RECORD_NAME, Record, read_record
 from meanfield.sphere.pictures import picture_points
 from meanfield.sphere.sampling import even_from_density, random_from_density
-from meanfield.sphere.von_mises_fisher import VonMisesFisherMixture
+from meanfield.sphere.von_mises_fisher import random_mixture
 
 NAMES = {2: "circle", 3: "sphere"}
 STARTS = {"random": "independent random", "even": "evenly spread"}
@@ -129,7 +128,9 @@ class Comparison:
         self.directory = directory
         self.comm = comm
         self.model = model_from_options(options, ambient_dim)
-        self.start = start_mixture(options, ambient_dim)
+        self.start = random_mixture(
+            ambient_dim, options.bumps, options.concentration, options.start_seed
+        )
         self.sizes = sorted(set(options.particles))
         self.density = SpectralDensity(
             self.model,
@@ -251,9 +252,10 @@ class Comparison:
         if rank(self.comm) != 0:
             return None
         stored = read_record(self.directory / RECORD_NAME)
+        noise = f", noise κ = {self.options.diffusion:g}" if self.options.diffusion else ""
         summary = summarise(stored.table, distances, self.sizes, tuple(STARTS))
         summary |= {
-            "title": self.title(),
+            "title": f"{self.name} S{'¹²'[self.ambient_dim - 2]}, {self.model.title()}{noise}",
             "outcome": outcome.reason,
             "seconds": self.seconds,
             "ranks": size(self.comm),
@@ -265,23 +267,6 @@ class Comparison:
         save_comparison(self.directory / "comparison.png", self._picture(stored, summary))
         write_summary(self.directory / "summary.json", summary)
         return summary
-
-    def title(self):
-        """One line that names the model and the start."""
-        options, attention = self.options, self.model.attention
-        parts = [
-            f"{NAMES[self.ambient_dim]} S{'¹²'[self.ambient_dim - 2]}",
-            options.direction,
-            f"β = {attention.beta:g}",
-            f"amplitude {attention.amplitude}",
-        ]
-        if self.model.is_softmax:
-            parts.append(f"softmax with prefactor {attention.prefactor:g}")
-        if self.model.perceptron is not None:
-            parts.append(f"{len(self.model.perceptron.a)} {options.activation} neurons")
-        if options.diffusion:
-            parts.append(f"noise κ = {options.diffusion:g}")
-        return ", ".join(parts)
 
     def _picture(self, stored, summary):
         table, snapshots, constants = stored.table, stored.snapshots, stored.constants
@@ -311,16 +296,6 @@ class Comparison:
             potential=constants.get("potential"),
             active=[column > 0 for column in constants.get("preactivations", np.empty((0, 0))).T],
         )
-
-
-def start_mixture(options, ambient_dim):
-    """Bumps of one width and random weights at random places."""
-    random = np.random.default_rng(options.start_seed)
-    means = random.normal(size=(options.bumps, ambient_dim))
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    weights = 0.5 + random.uniform(size=options.bumps)
-    concentrations = np.full(options.bumps, options.concentration)
-    return VonMisesFisherMixture(means, concentrations, weights / weights.sum())
 
 
 if __name__ == "__main__":

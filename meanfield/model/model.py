@@ -135,6 +135,19 @@ class Model:
         # Projected once more: rounding in the radial part would not shrink with the velocity.
         return self.sign * project_tangent(x, self._with_perceptron(x, attention_drift))
 
+    def title(self):
+        """One line for figures and reports."""
+        parts = [self.direction]
+        if self.attention is not None:
+            parts += [f"β = {self.attention.beta:g}", f"amplitude {self.attention.amplitude}"]
+            if self.attention.B is not None:
+                parts.append("general B")
+            if self.is_softmax:
+                parts.append(f"softmax with prefactor {self.attention.prefactor:g}")
+        if self.perceptron is not None:
+            parts.append(f"{len(self.perceptron.a)} {self.perceptron.activation.name} neurons")
+        return ", ".join(parts)
+
     def settings(self):
         """JSON-able description."""
         return {

@@ -22,6 +22,7 @@ MODEL_OPTIONS = (
         "prefactor", float, None, "with softmax, what multiplies the averaged direction",
         check=positive, group="model",
     ),
+    Option("B", "matrix", None, "bilinear form xᵀBy in place of x·y", group="model"),
     Option(
         "direction", str, "ascent", "follow the field or oppose it",
         choices=("ascent", "descent"), group="model",
@@ -72,7 +73,12 @@ def model_from_options(options, ambient_dim):
         amplitude=_amplitude(options.amplitude),
         normalisation=options.normalisation,
         prefactor=options.prefactor,
+        B=options.B,
     )
+    if attention.B is not None and len(attention.B) != ambient_dim:
+        raise ValueError(
+            f"B has shape {attention.B.shape}: expected ({ambient_dim}, {ambient_dim})"
+        )
     perceptron = None
     if options.activation != "none":
         perceptron = _perceptron(options, ambient_dim)

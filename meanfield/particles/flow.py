@@ -33,6 +33,8 @@ class ParticleFlow:
         Of the noise, which depends on the particle's global number and the step only.
     method, field_tolerance : str, float
         How the field is summed, see `meanfield.field`.
+    further : callable, optional
+        flow -> dict of more numbers for `describe`; collective.
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class ParticleFlow:
         seed=0,
         method="auto",
         field_tolerance=1e-11,
+        further=None,
     ):
         if integrator not in INTEGRATORS:
             raise ValueError(f"integrator={integrator!r}: expected one of {INTEGRATORS}")
@@ -104,6 +107,7 @@ class ParticleFlow:
             "pointwise": model.is_softmax,
         }
         self._offset = row_offset(len(measure.masses), self.comm)
+        self._further = further
         self._field = None
         self._pair = None
         if adaptive:
@@ -155,6 +159,8 @@ class ParticleFlow:
         row["mean_square_speed"] = sum_over_ranks(
             float(self.measure.masses @ squares), self.comm
         )
+        if self._further is not None:
+            row |= self._further(self)
         return row
 
     def snapshot(self):

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from meanfield.plotting.style import DENSITY_COLOURS
+from meanfield.plotting.style import DENSITY_COLOURS, POTENTIAL_COLOURS, RED
 from meanfield.sphere.geometry import sphere_angles, sphere_frame
+from meanfield.sphere.pictures import SPHERE_SHAPE
 
 _MOST_DOTS = 1500
 
@@ -31,6 +32,39 @@ def draw_map(axes, values, nodes, colours):
     -------
     matplotlib mappable
     """
+    image = _colour_map(axes, values, cmap=DENSITY_COLOURS, norm=colours)
+    _dots(axes, *_longitude_latitude(_some(nodes)))
+    axes.tick_params(axis="x", colors="white")
+    return image
+
+
+def draw_scattered_map(axes, potential, before, after):
+    """Particles before (small) and after (large) on a Mollweide map.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes with projection="mollweide"
+    potential : ndarray, shape (p,), or None
+        At the points of `meanfield.sphere.pictures`, as the background.
+    before, after : ndarray, shape (n, 3)
+    """
+    if potential is not None:
+        size = np.abs(potential).max() or 1.0
+        image = _colour_map(
+            axes, potential.reshape(SPHERE_SHAPE), cmap=POTENTIAL_COLOURS, vmin=-size, vmax=size,
+            alpha=0.7,
+        )
+        axes.figure.colorbar(image, ax=axes, label="perceptron potential v", shrink=0.75,
+                             location="bottom")
+    else:
+        _label_map(axes)
+    axes.plot(*_longitude_latitude(_some(before)), linestyle="none", marker="o", markersize=1.2,
+              color="0.35", markeredgewidth=0)
+    axes.plot(*_longitude_latitude(_some(after)), linestyle="none", marker="o", markersize=5,
+              color=RED, markeredgecolor="white", markeredgewidth=0.4)
+
+
+def _colour_map(axes, values, **colours):
     rows, columns = values.shape
     # The map runs from −π to π.
     shifted = np.roll(values, columns // 2, axis=1)
@@ -38,17 +72,22 @@ def draw_map(axes, values, nodes, colours):
     longitude = np.linspace(-np.pi, np.pi, columns + 1)
     latitude = np.pi / 2 - np.linspace(0, np.pi, rows)
     image = axes.pcolormesh(
-        longitude, latitude, shifted, cmap=DENSITY_COLOURS, norm=colours, shading="gouraud",
-        rasterized=True,
+        longitude, latitude, shifted, shading="gouraud", rasterized=True, **colours
     )
-    colatitude, east = sphere_angles(_some(nodes))
-    _dots(axes, np.where(east > np.pi, east - 2 * np.pi, east), np.pi / 2 - colatitude)
+    _label_map(axes)
+    return image
+
+
+def _label_map(axes):
     axes.grid(alpha=0.25)
     axes.set_xticks(np.deg2rad([-120, -60, 0, 60, 120]))
     axes.set_yticks(np.deg2rad([-60, -30, 0, 30, 60]))
     axes.tick_params(labelsize=6.5)
-    axes.tick_params(axis="x", colors="white")
-    return image
+
+
+def _longitude_latitude(nodes):
+    colatitude, east = sphere_angles(nodes)
+    return np.where(east > np.pi, east - 2 * np.pi, east), np.pi / 2 - colatitude
 
 
 def draw_hemisphere(axes, values, nodes, centre, colours):

@@ -135,3 +135,23 @@ class VonMisesFisherMixture:
             )
         if abs(self.weights.sum() - 1) > UNIT_TOLERANCE:
             raise ValueError(f"weights sum to {self.weights.sum():.12g}; expected 1")
+
+
+def random_mixture(ambient_dim, bumps, concentration, seed):
+    """Bumps of one concentration and random weights (between 1 and 3 times each other) anywhere.
+
+    Parameters
+    ----------
+    ambient_dim, bumps : int
+    concentration : float
+        κ ≥ 0.
+    seed : int
+
+    Returns
+    -------
+    VonMisesFisherMixture
+    """
+    random = np.random.default_rng(seed)
+    means = normalise(random.normal(size=(bumps, ambient_dim)))
+    weights = 0.5 + random.uniform(size=bumps)
+    return VonMisesFisherMixture(means, np.full(bumps, concentration), weights / weights.sum())

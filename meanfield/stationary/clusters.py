@@ -105,6 +105,15 @@ def find_clusters(measure, threshold):
     return Clusters(labels[offset : offset + len(measure.masses)], *summary, float(threshold))
 
 
+def count_if_tight(measure, threshold):
+    """Number of clusters, or None while one of them is wider than the threshold; collective.
+
+    What the stopping rule of [L, §4] counts (`meanfield.runtime.stopping.UntilSettled`).
+    """
+    clusters = find_clusters(measure, threshold)
+    return clusters.count if clusters.radii.max() <= threshold else None
+
+
 def linked_components(nodes, threshold):
     """Labels 0 … k − 1 of the components of nodes (n, d) on one rank, shape (n,)."""
     if nodes.shape[1] == 2:
