@@ -33,40 +33,44 @@ def prepare_directory(directory, overwrite=False, restart=False, comm=None):
     ------
     ValueError
         When both are asked for.
-    FileExistsError, FileNotFoundError, OSError
+    OSError
         On every rank, saying what to do.
     """
     directory = Path(directory)
     if overwrite and restart:
         raise ValueError("overwrite and restart contradict each other; expected one of them")
-    problem, kind = None, OSError
+    problem = None
     if rank(comm) == 0:
-        if restart and not directory.is_dir():
-            problem = f"{directory} does not exist; there is no run to restart"
-        elif not restart and not overwrite and directory.is_dir() and any(directory.iterdir()):
-            problem = (
-                f"{directory} is not empty; choose another output, continue the run in it with "
-                f"--restart, or replace it with --overwrite"
-            )
-        else:
-            problem = _cannot_write(directory)
-        if overwrite and not problem:
-            for pattern in _WRITTEN:
-                for file in directory.glob(pattern):
-                    file.unlink()
-    raise_together(problem, comm, kind)
+        try:
+            problem = _refusal(directory, overwrite, restart)
+            if problem is None:
+                _make(directory, overwrite)
+        except OSError as error:
+            problem = f"output directory {directory} cannot be written: {error.strerror}"
+    raise_together(problem, comm, OSError)
     return directory
 
 
-def _cannot_write(directory):
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as problem:
-        return f"output directory {directory} cannot be written: {problem.strerror}"
+def _refusal(directory, overwrite, restart):
+    if restart and not directory.is_dir():
+        return f"{directory} does not exist; there is no run to restart"
+    if not restart and not overwrite and directory.is_dir() and any(directory.iterdir()):
+        return (
+            f"{directory} is not empty; choose another output, continue the run in it with "
+            f"--restart, or replace it with --overwrite"
+        )
     return None
+
+
+def _make(directory, overwrite):
+    directory.mkdir(parents=True, exist_ok=True)
+    probe = directory / f".writable-{os.getpid()}"
+    probe.touch()
+    probe.unlink()
+    if overwrite:
+        for pattern in _WRITTEN:
+            for file in directory.glob(pattern):
+                file.unlink()
 
 
 def write_summary(path, summary):

@@ -5,6 +5,7 @@ import pytest
 
 from meanfield.runtime.checkpoint import Checkpoint, restore
 from meanfield.runtime.evolve import evolve
+from meanfield.runtime.output import prepare_directory
 from meanfield.runtime.parallel import (
     gather_rows,
     local_slice,
@@ -68,11 +69,12 @@ def test_record_and_checkpoint_do_not_depend_on_the_rank_count(comm, shared_fold
 
 
 def test_the_same_rank_count_shares_rows_as_before(comm, shared_folder):
-    # Blocks of 1, 2, 3 rows, which is not how rows are cut anew.
-    flow = Decay(comm.Get_rank() + 1, comm)
+    # 3 rows on the last rank, 6 on the one before, ...: not how they would be cut anew.
+    count = 3 * (comm.Get_size() - comm.Get_rank())
+    flow = Decay(count, comm)
     evolve(flow, 0.5, [Checkpoint(shared_folder / "uneven.h5")])
     comm.Barrier()
-    again = Decay(comm.Get_rank() + 1, comm)
+    again = Decay(count, comm)
     restore(shared_folder / "uneven.h5", again)
     np.testing.assert_array_equal(again.rows, flow.rows)
 
@@ -93,3 +95,11 @@ def test_a_continued_record_takes_its_snapshots_in_turn(comm, shared_folder):
     whole, parts = run("whole", [9]), run("parts", [3, 9])
     assert list(whole.snapshots["step"]) == list(parts.snapshots["step"]) == [0, 3, 6, 9]
     assert list(whole.table["step"]) == list(parts.table["step"]) == list(range(10))
+
+
+def test_a_folder_that_cannot_be_cleared_is_an_error_on_all_ranks(comm, shared_folder):
+    if comm.Get_rank() == 0:
+        (shared_folder / "record.h5").mkdir()
+    comm.Barrier()
+    with pytest.raises(OSError, match="cannot be written"):
+        prepare_directory(shared_folder, overwrite=True, comm=comm)
