@@ -26,7 +26,7 @@ class Checkpoint:
     """An observer that keeps the flow's state, so that a run can continue.
 
     The file is written beside the old one and then takes its place, so that one of them is
-    always whole. One is also written when the run ends or is told to stop.
+    always whole. One is also written when the run begins, ends or is told to stop.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ class Checkpoint:
         comm = moment.flow.comm
         late = self._minutes is not None and time.monotonic() - self._written > 60 * self._minutes
         due = broadcast(late, comm)
-        if self._every is not None and moment.step and moment.step % self._every == 0:
+        if self._every is not None and moment.step % self._every == 0:
             due = True
-        if due or moment.last or moment.interrupted:
+        # From the start on, so that what is killed at any time can be continued.
+        if due or moment.step == 0 or moment.last or moment.interrupted:
             self._write(moment)
             self._written = time.monotonic()
 

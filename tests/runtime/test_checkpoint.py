@@ -126,3 +126,12 @@ def test_the_memory_of_another_rule_is_refused(tmp_path):
     evolve(Decay(1), rule, [Checkpoint(tmp_path / "checkpoint.h5")])
     with pytest.raises(ValueError, match="another stopping rule"):
         restore(tmp_path / "checkpoint.h5", Decay(1), AnyOf(rule))
+
+
+def test_a_run_killed_in_its_first_step_can_be_continued(tmp_path):
+    path, checkpoint = tmp_path / "record.h5", tmp_path / "checkpoint.h5"
+    flow = Decay(2, fail_at=(0, 0))
+    with pytest.raises(FloatingPointError):
+        evolve(flow, 0.9, [Record(path, flow, interval=0.3), Checkpoint(checkpoint, minutes=10)])
+    continued(path, checkpoint, 0.9)
+    np.testing.assert_allclose(read_record(path).table["time"], [0, 0.3, 0.6, 0.9])
