@@ -104,7 +104,7 @@ def truncation_degree(beta, ambient_dim, tolerance):
     ----------
     tolerance : float
         Relative to the field's own size: to λ_0, the mean of f over the sphere, for the
-        value, and to β λ_0 and β² λ_0 for its two derivatives where β > 1.
+        value, to β λ_0 for the gradient and to max(β, β²) λ_0 for the Hessian.
 
     Returns
     -------
@@ -158,11 +158,11 @@ def _small_argument(beta, ambient_dim, order):
 def _truncation_degree(beta, ambient_dim, tolerance):
     terms, ratio = _value_terms(beta, ambient_dim, 0)
     slope, curvature = _legendre_derivatives(ambient_dim, len(terms) - 1)
-    scale = max(1.0, beta)
     # Beyond the last term the derivatives multiply the ratio of neighbours by at most this.
     widened = ratio * (1 + 1 / (len(terms) - 1)) ** 4
     tails = []
-    for weight, size in ((1.0, 1.0), (slope, scale), (slope + curvature, scale**2)):
+    orders = ((1.0, 1.0), (slope, beta), (slope + curvature, max(beta, beta**2)))
+    for weight, size in orders:
         weighted = terms * weight / size
         closing = weighted[-1] * widened / (1 - widened)
         tails.append(np.append(weighted[1:], 0.0)[::-1].cumsum()[::-1] + closing)
