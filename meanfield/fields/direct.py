@@ -90,7 +90,7 @@ class _Keys:
             keys, masses = keys[carries], masses[carries]
         self.keys = keys
         self.masses = masses
-        self.defects = _length_defects(keys) if by_differences else None
+        self.defects = length_defects(keys) if by_differences else None
 
     def columns(self, part, order):
         """m, m y and m y yᵀ up to an order, shape (nodes, 1 + d + d²)."""
@@ -114,7 +114,7 @@ class _Accumulator:
         self._points = points
         self._attention = attention
         self._by_differences = by_differences
-        self._defects = _length_defects(points) if by_differences else None
+        self._defects = length_defects(points) if by_differences else None
         self._order = 2 if hessian else int(gradient)
         self._largest = np.full(count, -np.inf)
         self._sums = np.zeros((count, sum(ambient_dim**k for k in range(self._order + 1))))
@@ -172,7 +172,7 @@ def _linear_algebra():
     return ThreadpoolController()
 
 
-def _length_defects(points):
+def length_defects(points):
     """(|x|² − 1)/2, computed in extended precision."""
     extended = points.astype(np.longdouble)
     return (0.5 * (np.einsum("ij,ij->i", extended, extended) - 1)).astype(float)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meanfield.fields.direct import DirectSums
+from meanfield.fields.direct import DirectSums, length_defects
 from meanfield.model.attention import KernelSums
 from meanfield.runtime.parallel import sum_over_ranks
 from meanfield.sphere.funk_hecke import eigenvalues, tail_bound, truncation_degree
@@ -54,7 +54,13 @@ class FunkHeckeSums:
         self._eigenvalues = eigenvalues(attention.beta, measure.ambient_dim, self.degree)
         # Most often the field is wanted where the nodes are.
         self._located = self._harmonics.locate(measure.nodes)
-        local = self._harmonics.coefficients(self._located, measure.masses)
+        # Angles know nothing of lengths. A row's rounding off unit length is a factor of the
+        # kernel near its peak that counts once β is large.
+        self._weighs_lengths = attention.beta * np.finfo(float).eps > 0.1 * tolerance
+        masses = measure.masses
+        if self._weighs_lengths:
+            masses = masses * np.exp(attention.beta * length_defects(measure.nodes))
+        local = self._harmonics.coefficients(self._located, masses)
         self.coefficients = sum_over_ranks(local, measure.comm)
         self._potential = self._harmonics.multiply(self.coefficients, self._eigenvalues)
         # The transforms err relative to the size of their coefficients, here in the mean.
@@ -67,6 +73,8 @@ class FunkHeckeSums:
         """Kernel sums at this rank's points (n, d); collective. Returns `KernelSums`."""
         potential, beta = self._potential, self.attention.beta
         result = KernelSums(0.0)
+        if self._weighs_lengths:
+            result.log_scale = beta * length_defects(points)
         at_nodes = points is self.measure.nodes
         located = self._located if at_nodes else self._harmonics.locate(points)
         if value or self._pointwise:
@@ -90,7 +98,7 @@ class FunkHeckeSums:
             return
         direct = DirectSums(self.attention, self.measure, self._tolerance, self._threads)
         exact = direct.sums(points[tiny], gradient=gradient, hessian=hessian)
-        log_scale = np.zeros(len(points))
+        log_scale = np.full(len(points), result.log_scale)
         log_scale[tiny] = exact.log_scale
         result.log_scale = log_scale
         result.value[tiny] = exact.value
