@@ -140,7 +140,9 @@ class Attention:
                 f"exceeds the largest double; use amplitude='peak', which scales it by e^-beta"
             )
         # In two steps, because the factor alone may overflow or vanish where the product does not.
-        half = np.exp(0.5 * exponent).reshape(exponent.shape + (1,) * len(axes))
+        # What vanishes stays zero, however large its factor.
+        half = np.exp(0.5 * np.where(largest > 0, exponent, 0.0))
+        half = half.reshape(half.shape + (1,) * len(axes))
         return values * half * (half * factor)
 
     def settings(self):
