@@ -4,9 +4,10 @@ import numpy as np
 
 from meanfield.fields.direct import DirectSums
 from meanfield.fields.funk_hecke import FunkHeckeSums
+from meanfield.fields.measure import off_sphere_problem
 from meanfield.model.attention import KernelSums
 from meanfield.runtime.blocks import by_rows
-from meanfield.runtime.parallel import sum_over_ranks, threads_per_rank
+from meanfield.runtime.parallel import raise_together, sum_over_ranks, threads_per_rank
 from meanfield.sphere.funk_hecke import truncation_degree
 from meanfield.sphere.harmonics import scattered_harmonics
 
@@ -84,7 +85,8 @@ class Field:
     """First variation, drift and velocity of (model, measure); made by `field`.
 
     Every method takes this rank's points as unit rows (n, d) and is collective over the
-    measure's ranks: a rank without points takes part with n = 0.
+    measure's ranks: a rank without points takes part with n = 0. Points off the sphere are
+    a ValueError.
 
     Attributes
     ----------
@@ -117,10 +119,12 @@ class Field:
             If H exceeds the largest double (unit amplitude at large β).
         """
         self.model.require_energy("first variation")
+        x = self._points(x)
         return self._by_rows(self.model.first_variation, x, self._sums(x, value=True))
 
     def attention_gradient(self, x):
         """∇H_att(x), unnormalised and without the perceptron, shape (n, d), tangent."""
+        x = self._points(x)
         sums = self._sums(x, value=False, gradient=True)
         return self._by_rows(self.model.attention_gradient, x, sums)
 
@@ -133,11 +137,13 @@ class Field:
             If the drift is no gradient.
         """
         self.model.require_energy("gradient of the first variation")
+        x = self._points(x)
         sums = self._sums(x, value=False, gradient=True)
         return self._by_rows(self.model.gradient, x, sums)
 
     def velocity(self, x):
         """The flow's velocity, shape (n, d), tangent: direction, normalisation, perceptron."""
+        x = self._points(x)
         sums = self._sums(x, value=self.model.is_softmax, gradient=True)
         return self._by_rows(self.model.velocity, x, sums)
 
@@ -150,6 +156,7 @@ class Field:
             If the drift is no gradient, or σ' is unknown.
         """
         self.model.require_energy("Hessian of the first variation")
+        x = self._points(x)
         sums = self._sums(x, value=False, gradient=True, hessian=True)
         return self._by_rows(self.model.hessian, x, sums)
 
@@ -174,11 +181,20 @@ class Field:
             )
         return total
 
+    def _points(self, x):
+        """`x` as an array of unit rows, or the same error on every rank."""
+        problem = None
+        # The measure's own nodes have been looked at.
+        if x is not self.measure.nodes:
+            x = np.ascontiguousarray(x, dtype=float)
+            if x.ndim != 2 or x.shape[1] != self.measure.ambient_dim:
+                problem = f"x has shape {x.shape}: expected (n, {self.measure.ambient_dim})"
+            else:
+                problem = off_sphere_problem("row of x", x)
+        raise_together(problem, self.measure.comm)
+        return x
+
     def _sums(self, x, **wanted):
-        if x.ndim != 2 or x.shape[1] != self.measure.ambient_dim:
-            raise ValueError(
-                f"x has shape {x.shape}: expected (n, {self.measure.ambient_dim}), unit rows"
-            )
         if self._evaluator is None:
             return KernelSums(0.0)
         return self._evaluator.sums(x, **wanted)

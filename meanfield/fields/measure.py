@@ -8,6 +8,20 @@ from meanfield.runtime.parallel import raise_together, row_offset, sum_over_rank
 UNIT_TOLERANCE = 1e-8
 
 
+def off_sphere_problem(name, rows, offset=0):
+    """A sentence about the first of `rows` (n, d) that is not of unit length, or None."""
+    length = np.linalg.norm(rows, axis=1)
+    # Negated, so that a NaN is a problem too.
+    bad = ~(np.abs(length - 1) <= UNIT_TOLERANCE)
+    if not np.any(bad):
+        return None
+    row = int(np.argmax(bad))
+    return (
+        f"{name} {offset + row} = {rows[row]} has length {length[row]:.12g}; expected "
+        f"unit rows (meanfield.sphere.geometry.normalise scales them)"
+    )
+
+
 class Measure:
     """A probability measure Σ m_i δ_{x_i} on S^{d-1}.
 
@@ -76,15 +90,10 @@ class Measure:
         return None
 
     def _node_problem(self, offset):
-        length = np.linalg.norm(self.nodes, axis=1)
-        # Negated comparisons, so that a NaN is a problem too.
-        bad = ~(np.abs(length - 1) <= UNIT_TOLERANCE)
-        if np.any(bad):
-            row = int(np.argmax(bad))
-            return (
-                f"node {offset + row} = {self.nodes[row]} has length {length[row]:.12g}; expected "
-                f"unit rows (meanfield.sphere.geometry.normalise scales them)"
-            )
+        problem = off_sphere_problem("node", self.nodes, offset)
+        if problem:
+            return problem
+        # Negated, so that a NaN is a problem too.
         bad = ~((self.masses >= 0) & np.isfinite(self.masses))
         if np.any(bad):
             row = int(np.argmax(bad))
