@@ -28,6 +28,12 @@ def run_on_ranks():
     return _run_on_ranks
 
 
+@pytest.fixture(scope="session")
+def run_on_ranks_everywhere():
+    """The same for fixtures of any scope."""
+    return _run_on_ranks
+
+
 def _run_on_ranks(ranks, *arguments, timeout=60, environment=None):
     command = [_mpiexec(), "-n", str(ranks), sys.executable, *map(str, arguments)]
     # A file, not a pipe: a rank that outlives its launcher must not keep the reader waiting.

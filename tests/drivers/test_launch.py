@@ -1,9 +1,5 @@
 """How programs end: messages, exit statuses, signals, on several ranks."""
 
-import os
-import signal
-import subprocess
-import sys
 import textwrap
 import time
 
@@ -12,7 +8,6 @@ import pytest
 PROGRAM = """
 import sys
 sys.path.insert(0, {root!r})
-from meanfield.runtime.checkpoint import Checkpoint
 from meanfield.runtime.evolve import evolve
 from meanfield.runtime.launch import launch
 from tests.runtime.toy import Decay
