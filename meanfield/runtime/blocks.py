@@ -35,20 +35,34 @@ def by_rows(function, count, threads=1):
     result = np.empty((count, *first.shape[1:]), dtype=first.dtype)
     result[:_ROWS_A_BLOCK] = first
 
-    def fill(start):
-        rows = slice(start, min(start + _ROWS_A_BLOCK, count))
+    def fill(rows):
         result[rows] = function(rows)
 
-    for_each(fill, range(_ROWS_A_BLOCK, count, _ROWS_A_BLOCK), threads)
+    for_each(fill, _blocks(count)[1:], threads)
     return result
 
 
+def sum_by_rows(function, count, threads=1):
+    """The sum of the arrays ``function(rows)``, in the order of the slices whoever was first.
+
+    Parameters
+    ----------
+    function : callable
+        From a slice, possibly empty, to an array of one shape.
+    count, threads : int
+        As in `by_rows`.
+    """
+    return sum(for_each(function, _blocks(count), threads))
+
+
 def for_each(function, items, threads=1):
-    """Call ``function(item)`` for all items, on so many threads; an error of one is raised."""
-    if threads == 1:
-        for item in items:
-            function(item)
-        return
+    """The list of ``function(item)``, on so many threads; an error of one is raised."""
+    if threads == 1 or len(items) == 1:
+        return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
-        # Asking for the results is what raises the errors of the workers.
-        list(pool.map(function, items))
+        return list(pool.map(function, items))
+
+
+def _blocks(count):
+    starts = range(0, max(count, 1), _ROWS_A_BLOCK)
+    return [slice(start, min(start + _ROWS_A_BLOCK, count)) for start in starts]

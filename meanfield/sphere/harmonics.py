@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from meanfield.runtime.blocks import by_rows
+from meanfield.runtime.blocks import by_rows, sum_by_rows
 from meanfield.sphere.geometry import circle_angles, sphere_angles, sphere_frame
 
 # The best that the transforms can be asked for.
@@ -23,9 +23,6 @@ FINEST_ACCURACY = 1e-14
 
 # With less work than this another thread costs more than it saves.
 _POINTS_A_THREAD = 10_000
-
-# Transforms on the circle take points in blocks, so that complex copies of them stay small.
-_POINTS_A_TRANSFORM = 1 << 18
 
 
 @lru_cache(maxsize=16)
@@ -73,7 +70,7 @@ class CircleHarmonics:
         self._threads = threads
         self._accuracy = accuracy
         self._frequency = np.arange(degree + 1)
-        self._plans = {}
+        self._plans = {1: [], 2: []}
 
     def locate(self, points):
         """Points (n, 2) with their angles."""
@@ -82,10 +79,11 @@ class CircleHarmonics:
     def coefficients(self, nodes, masses):
         """∫ e^{−ikθ} dμ, k = 0 … L, of this rank's nodes (n, 2) and masses (n,)."""
         angles = self.locate(nodes).angles
-        both_signs = np.zeros(2 * self.degree + 1, dtype=complex)
-        for block in _blocks(len(masses)):
-            plan = self._plan(1, angles[block])
-            both_signs += plan.execute(masses[block].astype(complex))
+
+        def transform(rows):
+            return self._transform(1, angles[rows], masses[rows].astype(complex))
+
+        both_signs = sum_by_rows(transform, len(masses), self._threads)
         return both_signs[self.degree :]
 
     def value(self, coefficients, points):
@@ -129,32 +127,41 @@ class CircleHarmonics:
     def _synthesis(self, coefficients, points):
         angles = self.locate(points).angles
         both_signs = np.concatenate([coefficients[:0:-1].conj(), coefficients])
-        result = np.empty(len(angles))
-        for block in _blocks(len(angles)):
-            result[block] = self._plan(2, angles[block]).execute(both_signs).real
+        return by_rows(
+            lambda rows: self._transform(2, angles[rows], both_signs).real,
+            len(angles),
+            self._threads,
+        )
+
+    def _transform(self, kind, angles, data):
+        """FINUFFT's transform of type 1 (to coefficients) or 2 (to points), on one core.
+
+        Its plans are kept, because to make one costs more than to transform a thousand
+        points, and a thread takes one for itself. Its own threads are not used: they wait
+        for each other so eagerly that on a busy machine they cost a hundred times their work.
+        """
+        spare = self._plans[kind]
+        try:
+            plan = spare.pop()
+        except IndexError:
+            plan = self._new_plan(kind)
+        plan.setpts(angles)
+        result = plan.execute(data)
+        spare.append(plan)
         return result
 
-    def _plan(self, kind, angles):
-        """FINUFFT's plan of type 1 (to coefficients) or 2 (to points), set to `angles`.
+    def _new_plan(self, kind):
+        from finufft import Plan
 
-        Plans are kept: to make one costs more than to transform a thousand points.
-        """
-        threads = _useful_threads(self._threads, len(angles))
-        if (kind, threads) not in self._plans:
-            from finufft import Plan
-
-            self._plans[kind, threads] = Plan(
-                kind,
-                (2 * self.degree + 1,),
-                eps=self._accuracy,
-                isign=-1 if kind == 1 else 1,
-                nthreads=threads,
-                # Left to itself it depends on the points that a plan saw first.
-                upsampfac=2.0,
-            )
-        plan = self._plans[kind, threads]
-        plan.setpts(angles)
-        return plan
+        return Plan(
+            kind,
+            (2 * self.degree + 1,),
+            eps=self._accuracy,
+            isign=-1 if kind == 1 else 1,
+            nthreads=1,
+            # Left to itself it depends on the points that a plan saw first.
+            upsampfac=2.0,
+        )
 
 
 class SphereHarmonics:
@@ -265,7 +272,7 @@ class SphereHarmonics:
             "lmax": self.degree,
             "loc": angles,
             "epsilon": self._accuracy,
-            "nthreads": _useful_threads(self._threads, work),
+            "nthreads": min(self._threads, 1 + work // _POINTS_A_THREAD),
         }
 
 
@@ -273,14 +280,6 @@ class _Located:
     def __init__(self, points, angles):
         self.points = points
         self.angles = angles
-
-
-def _blocks(count):
-    return [slice(i, i + _POINTS_A_TRANSFORM) for i in range(0, count, _POINTS_A_TRANSFORM)]
-
-
-def _useful_threads(threads, work):
-    return min(threads, 1 + work // _POINTS_A_THREAD)
 
 
 def _counterclockwise(points):
