@@ -130,7 +130,12 @@ def _sphere_panels(figure, grid, picture):
     colours = density_colours(values)
     axes = figure.add_subplot(grid[0, 0], projection="mollweide")
     image = draw_map(axes, values, nodes, colours)
-    figure.colorbar(image, ax=axes, label="density dμ/dσ", shrink=0.75, location="bottom")
+    # Evenly spaced on a scale that grows like the square root.
+    ticks = colours.vmax * np.linspace(0, 1, 6) ** 2
+    figure.colorbar(
+        image, ax=axes, label="density dμ/dσ", shrink=0.75, location="bottom", ticks=ticks,
+        format="%.2g",
+    )
     axes.set_title(f"t = {picture.times[-1]:g} ({picture.cloud})")
     centre = picture_points(3)[np.argmax(values)]
     for column, (sign, where) in enumerate(((1, "around"), (-1, "opposite to")), start=1):
