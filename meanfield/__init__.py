@@ -17,6 +17,15 @@ _HOME = {
     "energy": "meanfield.fields.field",
     "moments": "meanfield.fields.field",
     "funk_hecke_eigenvalues": "meanfield.sphere.funk_hecke:eigenvalues",
+    "VonMisesFisherMixture": "meanfield.sphere.von_mises_fisher",
+    "ParticleFlow": "meanfield.particles.flow",
+    "SpectralDensity": "meanfield.density.spectral",
+    "Tracers": "meanfield.coupling.tracers",
+    "SideBySide": "meanfield.coupling.side_by_side",
+    "find_clusters": "meanfield.stationary.clusters",
+    "evolve": "meanfield.runtime.evolve",
+    "Record": "meanfield.runtime.record",
+    "read_record": "meanfield.runtime.record",
 }
 
 __all__ = ["__version__", *_HOME]
