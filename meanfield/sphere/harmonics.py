@@ -218,13 +218,10 @@ class SphereHarmonics:
         located = self.locate(points)
         l = self._degree_of  # noqa: E741
         laplacian = self.value(-(l * (l + 1.0)) * coefficients, located)
-        if self.degree < 2:
-            stretch = shear = 0.0 * laplacian
-        else:
-            # The transform's spin-2 harmonics carry the sign of the astronomers' convention.
-            spin_two = -np.sqrt((l - 1.0) * l * (l + 1.0) * (l + 2.0)) * coefficients
-            pair = np.stack([spin_two, np.zeros_like(spin_two)])
-            stretch, shear = self._synthesis(pair, located, spin=2)
+        # The transform's spin-2 harmonics carry the sign of the astronomers' convention.
+        spin_two = -np.sqrt((l - 1.0) * l * (l + 1.0) * (l + 2.0)) * coefficients
+        pair = np.stack([spin_two, np.zeros_like(spin_two)])
+        stretch, shear = self._synthesis(pair, located, spin=2)
 
         def hessian(rows):
             south, east = sphere_frame(located.points[rows])
@@ -260,8 +257,9 @@ class SphereHarmonics:
 
     def _synthesis(self, alm, points, spin, **mode):
         angles = self.locate(points).angles
-        if len(angles) == 0:
-            return np.zeros((1 if spin == 0 else 2, 0))
+        # No harmonics of that spin are of a lower degree.
+        if len(angles) == 0 or self.degree < spin:
+            return np.zeros((1 if spin == 0 else 2, len(angles)))
         from ducc0 import sht
 
         return sht.synthesis_general(alm=alm, spin=spin, **mode, **self._options(angles))
