@@ -36,7 +36,7 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
 
 benchmark: $(VENV)/core.stamp
-	$(BIN)/python benchmarks/fields.py
+	$(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .hypothesis .ruff_cache
