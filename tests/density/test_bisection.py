@@ -139,9 +139,8 @@ def test_refinement_reaches_the_wanted_size_with_few_cells(radius, size):
     assert (diameters <= size + GROWTH * np.maximum(distances[triangles].T - radius, 0)).all()
     # Ideal triangles of the wanted sizes: the integral of 1/area over the sphere.
     distance = np.linspace(0, np.pi, 20001)
-    wanted = np.minimum(
-        size + GROWTH * np.maximum(distance - radius, 0), longest_edges(*icosahedral_sphere(3)).max()
-    )
+    start_size = longest_edges(*icosahedral_sphere(3)).max()
+    wanted = np.minimum(size + GROWTH * np.maximum(distance - radius, 0), start_size)
     ring = 2 * np.pi * np.sin(distance)
     ideal = np.trapezoid(ring / (np.sqrt(3) / 4 * wanted**2), distance)
     assert len(triangles) < 6 * ideal

@@ -66,7 +66,7 @@ def _equal_angles(cells):
 
 
 def _graded_angles(cells, regions):
-    # The integral of 1/(wanted size) counts arcs; they end where it passes equal steps of at most 1.
+    # The integral of 1/(wanted size) counts arcs: their ends are at equal steps of at most one.
     smallest = min(region.size for region in regions)
     spacing = min(2 * np.pi / cells, smallest) / _ANGLES_PER_CELL
     grid = np.linspace(0, 2 * np.pi, int(np.ceil(2 * np.pi / spacing)) + 1)
