@@ -34,7 +34,7 @@ from meanfield.runtime.stopping import AnyOf, UntilSettled, UntilSlow, UntilTime
 from meanfield.sphere.pictures import picture_points
 from meanfield.sphere.point_files import read_points
 from meanfield.sphere.sampling import even_from_density, even_uniform, random_uniform
-from meanfield.sphere.von_mises_fisher import VonMisesFisherMixture, random_mixture
+from meanfield.sphere.von_mises_fisher import random_mixture
 from meanfield.stationary.clusters import cluster_threshold, count_if_tight, find_clusters
 
 STARTS = ("random", "even", "mixture", "even_mixture", "file")

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import norm
 
 from meanfield.coupling.distance import (
-    great_circles,
     circle_wasserstein,
+    great_circles,
     kernel_distance,
     quantise_on_circle,
     sphere_wasserstein,
