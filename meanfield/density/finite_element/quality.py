@@ -147,8 +147,15 @@ def _owned(mesh, dimension):
 
 def _outward(mesh):
     """Mean over each of this rank's cells of x·n, n the normal as oriented."""
-    from firedrake import CellNormal, FunctionSpace, SpatialCoordinate, TestFunction, assemble, dx
-    from firedrake import inner
+    from firedrake import (
+        CellNormal,
+        FunctionSpace,
+        SpatialCoordinate,
+        TestFunction,
+        assemble,
+        dx,
+        inner,
+    )
 
     test = TestFunction(FunctionSpace(mesh, "DG", 0))
     flux = assemble(inner(SpatialCoordinate(mesh), CellNormal(mesh)) * test * dx)
