@@ -1,0 +1,3 @@
+class ImplicitTransport:
+    def __init__(self, space):
+        raise NotImplementedError

@@ -1,0 +1,47 @@
+"""The scaling limiter of Zhang and Shu: nonnegative densities with the cells' means kept."""
+
+import numpy as np
+
+
+def limit(density, means):
+    """Pull corner values towards the cell's mean until none is negative.
+
+    Where all are nonnegative nothing changes, so that smooth densities away from zero keep
+    their order, and at a smooth minimum the change is of the order of the error.
+
+    Parameters
+    ----------
+    density : ndarray, shape (cells, n)
+        Corner values.
+    means : ndarray, shape (cells,)
+        Their means, ≥ 0.
+
+    Returns
+    -------
+    ndarray, shape (cells, n)
+        Nonnegative, of the same means.
+
+    Raises
+    ------
+    ValueError
+        If a mean is negative, which no scaling mends.
+
+    Examples
+    --------
+    >>> limit(np.array([[-1.0, 3.0], [1.0, 3.0]]), np.array([1.0, 2.0]))
+    array([[0., 2.],
+           [1., 3.]])
+    """
+    if np.any(means < 0):
+        cell = int(np.argmin(means))
+        raise ValueError(f"the mean of cell {cell} is {means[cell]}: expected >= 0")
+    least = density.min(axis=1)
+    needy = least < 0
+    if not np.any(needy):
+        return density
+    limited = density.copy()
+    mean, least = means[needy, None], least[needy, None]
+    scaled = mean + (density[needy] - mean) * (mean / (mean - least))
+    # The least value is zero but for rounding.
+    limited[needy] = np.maximum(scaled, 0.0)
+    return limited
