@@ -49,7 +49,7 @@ def run(prepared, comm):
     vertices, cells = gathered_cells(prepared.mesh)
     if rank(comm) != 0:
         return
-    title = f"{prepared.options.mesh}: {definition.family}, {report['cells']} cells"
+    title = f"mesh {prepared.options.mesh}: {report['cells']} cells, {definition.family}"
     write_summary(
         directory / "summary.json",
         {

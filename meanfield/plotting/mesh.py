@@ -72,6 +72,8 @@ def _draw_circle(figure, picture):
     order = np.argsort(angles)
     against_angle.plot(angles[order], picture.values[order], ".-", color=BLUE, linewidth=0.6)
     against_angle.set(yscale="log", xlabel="angle", ylabel=picture.label, xlim=(0, 2 * np.pi))
+    # Room around equal values, whose rounding errors are not to be seen.
+    against_angle.set_ylim(picture.values.min() / 1.2, picture.values.max() * 1.2)
     _plain_ticks(against_angle.yaxis)
     against_angle.set_title("along the circle")
 
