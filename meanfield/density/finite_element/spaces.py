@@ -34,6 +34,7 @@ class DiscontinuousSpace:
         How many this rank owns; the arrays below have one row for each.
     area : float
         Of the whole mesh.
+    function_space : firedrake function space
     basis : ndarray, shape (q, n)
         Basis functions at the quadrature nodes of a cell.
     nodes : ndarray, shape (cells, q, d)
@@ -41,7 +42,9 @@ class DiscontinuousSpace:
         Positive; they sum to one over all ranks.
     integrals : ndarray, shape (cells, n)
         ∫ of each basis function.
-    gradients : ndarray, shape (cells, q, n, d)
+    areas : ndarray, shape (cells,)
+        Their sums.
+    gradients : ndarray, shape (cells, n, q, d)
         Weight times gradient of each basis function; of degree 1 only.
     inverse_mass : ndarray, shape (cells, n, n)
     corners : ndarray, shape (cells, n, d)
@@ -89,8 +92,8 @@ class DiscontinuousSpace:
         family = "DQ" if cell.cellname == "quadrilateral" else "DG"
         # Corner values, so that a function is nonnegative exactly when they are.
         variant = "equispaced" if self.degree else None
-        self._space = fd.FunctionSpace(mesh, family, self.degree, variant=variant)
-        self._shared = fd.Function(self._space)
+        self.function_space = fd.FunctionSpace(mesh, family, self.degree, variant=variant)
+        self._shared = fd.Function(self.function_space)
         exactness = 2 * self.degree
         rule = FiniteElement("Quadrature", cell=cell, degree=exactness, quad_scheme="default")
         at_nodes = fd.FunctionSpace(mesh, rule)
@@ -103,8 +106,8 @@ class DiscontinuousSpace:
             weights = _local(fd.assemble(fd.TestFunction(at_nodes) * dx))[rows]
         else:
             # One node would not do for the area of a curved cell.
-            areas = fd.assemble(fd.TestFunction(self._space) * fd.dx)
-            weights = _local(areas)[self._space.cell_node_map().values]
+            areas = fd.assemble(fd.TestFunction(self.function_space) * fd.dx)
+            weights = _local(areas)[self.function_space.cell_node_map().values]
         position = fd.SpatialCoordinate(mesh)
         nodes = _local(fd.Function(vectors).interpolate(position))[rows]
         self.area = sum_over_ranks(float(weights.sum()), self.comm)
@@ -112,13 +115,13 @@ class DiscontinuousSpace:
         self.nodes = normalise(nodes.reshape(-1, d)).reshape(nodes.shape)
         self.centres = normalise(np.einsum("kq,kqd->kd", weights, nodes))
 
-        dofs = self._space.cell_node_map()
+        dofs = self.function_space.cell_node_map()
         self._dofs, self._all_dofs = dofs.values, dofs.values_with_halo
         places = fd.VectorFunctionSpace(mesh, family, self.degree, variant=variant)
         self.corners = _local(fd.Function(places).interpolate(position))[self._dofs]
         basis, gradients = [], []
         for number in range(self._dofs.shape[1]):
-            function = fd.Function(self._space)
+            function = fd.Function(self.function_space)
             function.dat.data_wo_with_halos[self._all_dofs[:, number]] = 1.0
             basis.append(_local(fd.Function(at_nodes).interpolate(function))[rows])
             if self.degree:
@@ -127,8 +130,9 @@ class DiscontinuousSpace:
         basis = np.stack(basis, axis=-1)
         self.basis = _reference_row(basis, self.comm)
         self.integrals = self.weights @ self.basis
+        self.areas = self.integrals.sum(axis=1)
         if self.degree:
-            self.gradients = np.stack(gradients, axis=2) * self.weights[:, :, None, None]
+            self.gradients = np.stack(gradients, axis=1) * self.weights[:, None, :, None]
         mass = np.einsum("kq,qi,qj->kij", self.weights, self.basis, self.basis)
         self.inverse_mass = np.linalg.inv(mass)
 
@@ -155,7 +159,7 @@ class DiscontinuousSpace:
         self.facets = facets.values
         reference = space.finat_element.fiat_equivalent.dual_basis()
         points = [next(iter(node.pt_dict)) for node in reference]
-        element = self._space.finat_element.fiat_equivalent
+        element = self.function_space.finat_element.fiat_equivalent
         self.traces = next(iter(element.tabulate(0, np.array(points)).values())).T
         if self.degree == 0:
             self.traces = np.ones((len(points), 1))
@@ -173,13 +177,25 @@ class DiscontinuousSpace:
 
     def share(self, values):
         """Values (cells, n) of this rank's cells, followed by those of its neighbours' cells."""
-        self._shared.dat.data_wo[self._dofs] = values
+        self.put(self._shared, values)
         return self._shared.dat.data_ro_with_halos[self._all_dofs]
+
+    def put(self, function, values):
+        """Write values (cells, n) into a Firedrake function of this space."""
+        function.dat.data_wo[self._dofs] = values
+
+    def get(self, function):
+        """Values (cells, n) of a Firedrake function of this space."""
+        return function.dat.data_ro[self._dofs]
 
     def share_facets(self, values):
         """Values (p,) at this rank's facet nodes, at all nodes of a cell: (cells, f)."""
         self._shared_facets.dat.data_wo[:] = values
         return self._shared_facets.dat.data_ro_with_halos[self.facets]
+
+    def global_numbers(self):
+        """Numbers over all ranks of the cells in the order of `share`; degree 0 only."""
+        return self.function_space.dof_dset.lgmap.indices[self._all_dofs[:, 0]]
 
     def both_traces(self, values):
         """A function (cells, n) at the facet nodes, inside and outside: two arrays (cells, f)."""
@@ -190,7 +206,7 @@ class DiscontinuousSpace:
 
     def means(self, values):
         """Mean of a function over each cell, shape (cells,)."""
-        return self.masses(values) / self.integrals.sum(axis=1)
+        return self.masses(values) / self.areas
 
     def masses(self, values):
         """Integral of a function over each cell, shape (cells,)."""
