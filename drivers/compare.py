@@ -1,8 +1,10 @@
-"""Particles beside a density: the same model, the same start, on the circle and on the sphere.
+"""Particles beside densities: the same model, the same start, on the circle and on the sphere.
 
 Shows how well clouds of n particles follow the density that they sample: the distance between
-them in time, and how it falls with n, for random and for evenly spread starts. Where mass
-gathers until the density's resolution ends, the run stops and says when [L, §2.3, §4].
+them in time, and how it falls with n, for random and for evenly spread starts. The density is
+spectral and, where Firedrake is installed, also on a mesh of finite elements. Where mass gathers
+until the spectral resolution ends, the run says when, and goes on with particles and mesh if
+there is one [L, §2.3, §4].
 
 With the defaults it costs about half a minute on 2 cores, more for more particles. Start it with
 
@@ -12,11 +14,12 @@ All options can be given as flags or in a TOML file (--config FILE.toml).
 """
 
 import time
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 
-from meanfield.coupling.comparison import DensityComparison, separation
+from meanfield.coupling.comparison import DensityComparison, MeshComparison, separation
 from meanfield.coupling.side_by_side import SideBySide
 from meanfield.coupling.summary import as_text, summarise
 from meanfield.coupling.tracers import Tracers
@@ -86,6 +89,16 @@ OPTIONS = (
         "diffusion", float, 0.0, "strength κ of the noise (needs a fixed step of the particles)",
         check=not_negative, group="density",
     ),
+    Option(
+        "finite_elements", str, "auto", "compare with a mesh density too; auto: where Firedrake is "
+        "installed", choices=("auto", "on", "off"), group="mesh",
+    ),
+    Option("mesh_circle", str, "circle", "mesh of the circle, see meshes/", group="mesh"),
+    Option("mesh_sphere", str, "icosahedral", "mesh of the sphere, see meshes/", group="mesh"),
+    Option(
+        "mesh_degree", int, 1, "degree of the mesh density's polynomials", choices=(0, 1),
+        group="mesh",
+    ),
 )
 
 
@@ -152,11 +165,18 @@ class Comparison:
         density = self.density
         if self.has_tracers:
             density = Tracers(self.density, clouds[self.smallest].measure)
+        members = {"density": density}
+        self.mesh = None
+        if uses_finite_elements(options):
+            members["mesh"] = self._mesh_density()
+            self.mesh = MeshComparison(members["mesh"], options.beta)
         self.flow = SideBySide(
-            {"density": density, **clouds},
+            members | clouds,
             options.interval,
             self._compare,
-            pictured=["density", self.smallest],
+            pictured=[*members, self.smallest],
+            # With a mesh density to compare with, particles can do without the spectral one.
+            may_stop=["density"] if self.mesh else [],
         )
         self.first_step = 0
 
@@ -176,6 +196,19 @@ class Comparison:
             tolerance=options.tolerance if options.integrator == "adaptive" else None,
             diffusion=options.diffusion,
             seed=options.seed,
+        )
+
+    def _mesh_density(self):
+        from meanfield.density.finite_element.flow import FiniteElementDensity
+        from meanfield.density.finite_element.meshes import build_mesh, load_definition
+
+        name = getattr(self.options, f"mesh_{self.name}")
+        return FiniteElementDensity(
+            self.model,
+            build_mesh(load_definition(name), self.comm),
+            self.start.density,
+            degree=self.options.mesh_degree,
+            diffusion=self.options.diffusion,
         )
 
     def open_files(self):
@@ -222,41 +255,48 @@ class Comparison:
         return outcome
 
     def _compare(self, members):
-        """Distances of all clouds from the density, the costly ones of the smallest only."""
+        """Distances of all from the densities that run, the costly ones of the smallest only."""
         row = {}
-        for name, flow in members.items():
-            if name == "density":
-                continue
-            row[f"{name}.kernel_distance"] = self.distances.kernel_distance(flow.measure).value
-            if name.endswith(f"_{self.sizes[0]}"):
-                row[f"{name}.w2"] = self.distances.wasserstein(flow.measure).value
-        if self.has_tracers:
-            mean, largest = separation(
-                members["density"].measure, members[self.smallest].measure
-            )
-            row["tracers.mean_separation"] = mean
-            row["tracers.largest_separation"] = largest
+        small = [f"{kind}_{self.sizes[0]}" for kind in STARTS]
+        measures = {
+            name: flow.measure for name, flow in members.items() if name not in ("density", "mesh")
+        }
+        if self.mesh:
+            measures["mesh"] = self.mesh.measure
+            for name in small:
+                row[f"{name}.w2_to_mesh"] = self.mesh.wasserstein(measures[name]).value
+        if "density" in members:
+            for name, measure in measures.items():
+                row[f"{name}.kernel_distance"] = self.distances.kernel_distance(measure).value
+                if name in small or name == "mesh":
+                    row[f"{name}.w2"] = self.distances.wasserstein(measure).value
+            if self.has_tracers:
+                mean, largest = separation(
+                    members["density"].measure, members[self.smallest].measure
+                )
+                row["tracers.mean_separation"] = mean
+                row["tracers.largest_separation"] = largest
         return row
 
     def report(self, outcome):
         """Final distances, text and figure; the summary, on rank 0."""
-        clouds = {name: flow for name, flow in self.flow.members.items() if name != "density"}
+        # The spectral density is the reference as long as it is resolved.
+        reference = "mesh" if "density" in self.flow.stopped else "spectral"
+        judge = self.mesh if reference == "mesh" else self.distances
         distances = {
-            name: (
-                self.distances.wasserstein(flow.measure),
-                self.distances.kernel_distance(flow.measure),
-            )
-            for name, flow in clouds.items()
+            name: (judge.wasserstein(flow.measure), judge.kernel_distance(flow.measure))
+            for name, flow in self.flow.members.items()
+            if name not in ("density", "mesh")
         }
         settings = self.flow.settings()
         if rank(self.comm) != 0:
             return None
         stored = read_record(self.directory / RECORD_NAME)
         noise = f", noise κ = {self.options.diffusion:g}" if self.options.diffusion else ""
-        summary = summarise(stored.table, distances, self.sizes, tuple(STARTS))
+        summary = summarise(stored.table, distances, self.sizes, tuple(STARTS), reference)
         summary |= {
             "title": f"{self.name} S{'¹²'[self.ambient_dim - 2]}, {self.model.title()}{noise}",
-            "outcome": outcome.reason,
+            "outcome": "; ".join([*self.flow.stopped.values(), outcome.reason]),
             "seconds": self.seconds,
             "ranks": size(self.comm),
             "start_error": self.density.start_error,
@@ -270,25 +310,36 @@ class Comparison:
 
     def _picture(self, stored, summary):
         table, snapshots, constants = stored.table, stored.snapshots, stored.constants
-        curves = {"density": "density", self.smallest: self.smallest}
         energies = {
             label: table[f"{name}.energy"]
-            for label, name in curves.items()
+            for label, name in {
+                "spectral density": "density", "mesh density": "mesh", self.smallest: self.smallest
+            }.items()
             if f"{name}.energy" in table
         }
+        densities = snapshots["density.density"]
+        distances = {
+            f"{STARTS[kind]}, n = {self.sizes[0]}": table[f"{kind}_{self.sizes[0]}.w2"]
+            for kind in STARTS
+        }
+        if self.mesh:
+            # The mesh shows what the spectral density no longer resolves.
+            densities = np.where(np.isnan(densities), snapshots["mesh.density"], densities)
+            distances["mesh density"] = table["mesh.w2"]
+            distances |= {
+                f"{STARTS[kind]}, to the mesh": table[f"{kind}_{self.sizes[0]}.w2_to_mesh"]
+                for kind in STARTS
+            }
         return ComparisonPicture(
             title=summary["title"],
             times=snapshots["time"],
-            densities=snapshots["density.density"],
+            densities=densities,
             nodes=snapshots[f"{self.smallest}.nodes"],
             masses=constants["masses"],
             cloud=f"{self.sizes[0]} particles, evenly spread at first",
             table_times=table["time"],
             energies=energies,
-            distances={
-                f"{STARTS[kind]}, n = {self.sizes[0]}": table[f"{kind}_{self.sizes[0]}.w2"]
-                for kind in STARTS
-            },
+            distances=distances,
             counts=np.array(self.sizes, dtype=float),
             errors={STARTS[kind]: np.array(summary["w2"][kind]) for kind in STARTS},
             slopes={STARTS[kind]: summary["w2_slope"][kind] for kind in STARTS},
@@ -296,6 +347,19 @@ class Comparison:
             potential=constants.get("potential"),
             active=[column > 0 for column in constants.get("preactivations", np.empty((0, 0))).T],
         )
+
+
+def uses_finite_elements(options):
+    """Whether a mesh density takes part."""
+    if options.finite_elements == "off":
+        return False
+    installed = find_spec("firedrake") is not None
+    if options.finite_elements == "on" and not installed:
+        raise ValueError(
+            "finite_elements='on' but Firedrake is not installed here; `make fem` installs it on "
+            "Debian and Ubuntu"
+        )
+    return installed
 
 
 if __name__ == "__main__":

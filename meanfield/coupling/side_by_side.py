@@ -1,5 +1,7 @@
 """Several flows that start together and are looked at together."""
 
+import numpy as np
+
 from meanfield.runtime.flow import State
 
 
@@ -7,7 +9,8 @@ class SideBySide:
     """Flows advanced over the same intervals of time, each with steps of its own.
 
     One step takes every member from one common time to the next. When a member stops by
-    itself, all stop: the last common time is the last row of the table.
+    itself, all stop, and the last common time is the last row of the table; but those that
+    may stop only leave the comparison, which the others continue.
 
     Parameters
     ----------
@@ -16,9 +19,16 @@ class SideBySide:
     interval : float
         Time between common times, > 0.
     compare : callable, optional
-        members -> dict of numbers, added to every row of the table.
+        Members that are still running -> dict of numbers, added to every row of the table.
     pictured : sequence of str, optional
         Members whose snapshots are wanted; all by default.
+    may_stop : sequence of str
+        Members without which the others go on.
+
+    Attributes
+    ----------
+    stopped : dict of str to str
+        Why members that may stop have left.
 
     Raises
     ------
@@ -26,7 +36,7 @@ class SideBySide:
         When there is no member, the members' times differ, or the interval is not > 0.
     """
 
-    def __init__(self, members, interval, compare=None, pictured=None):
+    def __init__(self, members, interval, compare=None, pictured=None, may_stop=()):
         if not members:
             raise ValueError("members is empty: expected at least one flow")
         times = {name: flow.time for name, flow in members.items()}
@@ -41,22 +51,35 @@ class SideBySide:
         self.comm = next(iter(members.values())).comm
         self._compare = compare
         self._pictured = list(members) if pictured is None else list(pictured)
+        self._may_stop = set(may_stop)
+        self.stopped = {}
+
+    @property
+    def running(self):
+        """The members that have not left."""
+        return {name: flow for name, flow in self.members.items() if name not in self.stopped}
 
     def step(self, limit):
-        """Take all members to the next common time; returns the length taken."""
+        """Take all running members to the next common time; returns the length taken."""
         length = min(self.interval, limit)
         target = self.time + length
-        before = {name: flow.state() for name, flow in self.members.items()}
-        for name, flow in self.members.items():
+        running = self.running
+        before = {name: flow.state() for name, flow in running.items()}
+        for name, flow in running.items():
             try:
                 self._advance(flow, target)
             except FloatingPointError as problem:
                 raise FloatingPointError(f"{name}: {problem}") from problem
             if flow.time < target:
-                self.finished = f"{name}: {flow.finished}"
-                for other, state in before.items():
-                    self.members[other].restore(state)
-                return 0.0
+                self.stopped[name] = flow.finished
+                flow.restore(before[name])
+        lost = [name for name in self.stopped if name not in self._may_stop]
+        if lost or not self.running:
+            name = lost[0] if lost else next(iter(self.stopped))
+            self.finished = f"{name}: {self.stopped[name]}"
+            for other in self.running:
+                self.members[other].restore(before[other])
+            return 0.0
         self.time = target
         return length
 
@@ -64,29 +87,36 @@ class SideBySide:
         """Every member's numbers as "member.name", then those of the comparison."""
         row = {
             f"{name}.{quantity}": number
-            for name, flow in self.members.items()
+            for name, flow in self.running.items()
             for quantity, number in flow.describe().items()
         }
         if self._compare is not None:
-            row |= self._compare(self.members)
+            row |= self._compare(self.running)
         return row
 
     def snapshot(self):
-        """The pictured members' snapshots, names prefixed by the member's."""
-        return _merged({name: self.members[name].snapshot() for name in self._pictured})
+        """Snapshots of the pictured members that are running, names prefixed by the member's."""
+        running = self.running
+        return _merged(
+            {name: running[name].snapshot() for name in self._pictured if name in running}
+        )
 
     def state(self):
         """All members' states, names prefixed by the member's."""
         merged = _merged({name: flow.state() for name, flow in self.members.items()})
         merged.replicated["time"] = self.time
+        for name, reason in self.stopped.items():
+            merged.replicated[f"{name}.stopped"] = np.frombuffer(reason.encode(), dtype=np.uint8)
         return merged
 
     def restore(self, state):
         """Continue all members from `state`."""
+        self.stopped = {}
         for name, flow in self.members.items():
-            flow.restore(
-                State(_of_member(name, state.distributed), _of_member(name, state.replicated))
-            )
+            numbers = _of_member(name, state.replicated)
+            if "stopped" in numbers:
+                self.stopped[name] = bytes(numbers.pop("stopped")).decode()
+            flow.restore(State(_of_member(name, state.distributed), numbers))
         self.time = float(state.replicated["time"])
         self.finished = None
 

@@ -23,7 +23,7 @@ def observed_slope(counts, errors):
     return float(np.polyfit(np.log(counts), np.log(errors), 1)[0])
 
 
-def summarise(table, distances, sizes, kinds):
+def summarise(table, distances, sizes, kinds, reference="spectral"):
     """Final errors against the number of particles, and their slopes.
 
     Parameters
@@ -34,6 +34,8 @@ def summarise(table, distances, sizes, kinds):
         W2 and kernel distance of every cloud, by "kind_size".
     sizes : sequence of int
     kinds : sequence of str
+    reference : "spectral" or "mesh"
+        The density that distances are from.
 
     Returns
     -------
@@ -41,15 +43,16 @@ def summarise(table, distances, sizes, kinds):
         JSON-able.
     """
     final = {name: float(column[-1]) for name, column in table.items()}
-    summary = {"time": final["time"], "sizes": list(sizes)}
+    summary = {"time": final["time"], "sizes": list(sizes), "reference": reference}
+    density = {"spectral": "density", "mesh": "mesh"}[reference]
     columns = {
         "w2": lambda name: distances[name][0].value,
         "w2_error": lambda name: distances[name][0].error,
         "kernel_distance": lambda name: distances[name][1].value,
     }
-    if "density.energy" in final:
+    if f"{density}.energy" in final:
         columns["energy_error"] = lambda name: abs(
-            final[f"{name}.energy"] - final["density.energy"]
+            final[f"{name}.energy"] - final[f"{density}.energy"]
         )
     for quantity, value in columns.items():
         summary[quantity] = {
@@ -60,17 +63,19 @@ def summarise(table, distances, sizes, kinds):
             kind: observed_slope(sizes, summary[quantity][kind]) for kind in kinds
         }
     summary["w2_method"] = next(iter(distances.values()))[0].method
-    summary["density"] = {
-        name.removeprefix("density."): value
-        for name, value in final.items()
-        if name.startswith("density.")
-    }
-    summary["tracers"] = {
-        name.removeprefix("tracers."): value
-        for name, value in final.items()
-        if name.startswith("tracers.")
-    }
+    for member in ("density", "mesh", "tracers"):
+        prefix = f"{member}."
+        summary[member] = {
+            name.removeprefix(prefix): _last_known(column)
+            for name, column in table.items()
+            if name.startswith(prefix)
+        }
     return summary
+
+
+def _last_known(column):
+    known = column[~np.isnan(column)]
+    return float(known[-1]) if len(known) else np.nan
 
 
 def as_text(summary, table, kinds, followed):
@@ -96,14 +101,16 @@ def as_text(summary, table, kinds, followed):
         "",
         f"== {summary['title']}",
         f"   {summary['outcome']}; {summary['seconds']:.1f} s on {summary['ranks']} rank(s)",
-        f"   density: degree {density['degree']:.0f}, tail {density['tail']:.1e} "
+        f"   spectral density: degree {density['degree']:.0f}, tail {density['tail']:.1e} "
         f"(trusted up to {summary['tail_tolerance']:.0e}), mass error "
         f"{abs(density['mass'] - 1):.0e}, smallest value {density['minimum_density']:.2g}, "
         f"start projected to {summary['start_error']:.0e}",
+        *_mesh_lines(summary["mesh"]),
         "",
         *_time_table(table, followed),
         "",
-        f"   at t = {summary['time']:g}; W2 in radians ({summary['w2_method']})",
+        f"   at t = {summary['time']:g}, against the {summary['reference']} density; W2 in radians "
+        f"({summary['w2_method']})",
         "   " + f"{'n':>8}" + "".join(f"{head:>16}" for head in _heads(summary, kinds)),
     ]
     for i, count in enumerate(sizes):
@@ -126,8 +133,11 @@ def as_text(summary, table, kinds, followed):
 def _time_table(table, followed):
     columns = {
         "E density": "density.energy",
+        "E mesh": "mesh.energy",
         "E particles": f"{followed}.energy",
         "W2": f"{followed}.w2",
+        "W2 mesh": "mesh.w2",
+        "W2 to mesh": f"{followed}.w2_to_mesh",
         "kernel dist.": f"{followed}.kernel_distance",
         "max speed": "density.max_speed",
         "degree": "density.degree",
@@ -135,11 +145,20 @@ def _time_table(table, followed):
     columns = {head: name for head, name in columns.items() if name in table}
     count = len(table["time"])
     rows = np.unique(np.linspace(0, count - 1, min(count, _ROWS_SHOWN)).round().astype(int))
-    yield f"   density and {followed}"
+    yield f"   densities and {followed}: distances from the spectral density, and to the mesh"
     yield "   " + f"{'t':>8}" + "".join(f"{head:>16}" for head in columns)
     for i in rows:
         cells = "".join(f"{table[name][i]:>16.6g}" for name in columns.values())
         yield "   " + f"{table['time'][i]:>8.4g}" + cells
+
+
+def _mesh_lines(mesh):
+    if mesh:
+        yield (
+            f"   mesh density: mass error {abs(mesh['mass'] - 1):.0e}, smallest value "
+            f"{mesh['minimum_density']:.2g}, effective number of cells "
+            f"{mesh['effective_cells']:.4g}, largest cell mass {mesh['largest_cell_mass']:.2g}"
+        )
 
 
 def _columns(summary, kinds):

@@ -64,6 +64,25 @@ def test_all_stop_with_the_first_at_the_last_common_time():
     np.testing.assert_allclose(flow.members["a"].rows, np.exp(-1.0) * np.array([1, 2]))
 
 
+def test_members_that_may_stop_leave_and_the_others_go_on():
+    def fresh():
+        members = {"a": Decay(2), "b": Ends(1, ends_at=1.3)}
+        return SideBySide(members, 0.5, compare=lambda running: {"count": len(running)},
+                          may_stop=["b"])
+
+    flow = fresh()
+    assert evolve(flow, 2.0).reason == "reached time 2"
+    assert flow.stopped == {"b": "resolution exhausted at 1.28"}
+    # The one that left waits at the last common time.
+    assert flow.members["b"].time == 1.0
+    row = flow.describe()
+    assert row["count"] == 1 and "b.energy" not in row
+    other = fresh()
+    other.restore(flow.state())
+    assert other.stopped == flow.stopped
+    assert list(other.running) == ["a"]
+
+
 def test_an_error_names_the_member():
     flow = SideBySide({"a": Decay(1), "b": Decay(1, fail_at=(0, 1))}, 0.5)
     with pytest.raises(FloatingPointError, match="b: the position of particle 3"):
