@@ -15,6 +15,8 @@ from meanfield.sphere.geometry import normalise
 
 # How far behind a facet's plane a point on it may come to lie by rounding.
 _ROUNDING = 1e-14
+# How far inside a cell a point has to be for no other cell to claim it.
+_CLEARLY_INSIDE = 1e-12
 # Of the cells that share a facet or corner, the one farthest this way holds it. No two centres
 # of any usual mesh are equally far.
 _PREFERENCE = np.array([0.5403023058681398, 0.7648421872844885, 0.3507832276896198])
@@ -136,7 +138,7 @@ class CellFinder:
         settled = np.zeros(len(points), dtype=bool)
         if guess is not None:
             some = np.flatnonzero(guess >= 0)
-            right = some[self._depth(points[some], guess[some]) > _ROUNDING]
+            right = some[self._depth(points[some], guess[some]) > _CLEARLY_INSIDE]
             cells[right], settled[right] = guess[right], True
         for tree, rows, reach in self._trees:
             self._search_tree(tree, rows, reach, points, cells, settled)
@@ -148,7 +150,8 @@ class CellFinder:
         wanted = _FIRST_NEIGHBOURS
         while len(pending) and tested < len(rows):
             wanted = min(wanted, len(rows))
-            nearest = np.arange(tested + 1, wanted + 1)
+            # From the nearest again, as the order of cells equally near may have changed.
+            nearest = np.arange(1, wanted + 1)
             _, found = tree.query(points[pending], nearest, distance_upper_bound=reach)
             for column in found.T:
                 exists = column < len(rows)
@@ -159,7 +162,7 @@ class CellFinder:
                 )
                 takes = (depth >= -_ROUNDING) & preferred
                 cells[some[takes]] = candidates[takes]
-                settled[some[depth > _ROUNDING]] = True
+                settled[some[depth > _CLEARLY_INSIDE]] = True
             more_within_reach = found[:, -1] < len(rows)
             pending = pending[more_within_reach & ~settled[pending]]
             tested, wanted = wanted, 4 * wanted
