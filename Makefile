@@ -14,23 +14,34 @@ PIP := $(BIN)/python -m pip install --quiet --only-binary=:all:
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint benchmark clean
+.PHONY: help install fem run test lint doctor benchmark clean
 
 help:
 	@echo 'make run        install, then compare particles with a density on 2 ranks (RANKS=2)'
-	@echo 'make test       install, then run the whole test suite, on 1, 2 and 3 ranks'
+	@echo 'make fem        build the finite-element environment (Debian, Ubuntu; root or sudo)'
+	@echo 'make test       install, then run the whole test suite, finite elements included'
 	@echo 'make lint       install, then check style with ruff'
 	@echo 'make benchmark  install, then measure the field against the dense sum'
 	@echo 'make install    install only'
+	@echo 'make doctor     say what is installed and whether it fits together'
 	@echo 'make clean      remove the environment and caches; what runs wrote in output/ stays'
 
 install: $(VENV)/core.stamp
 
+# Outside any clone, and shared by all of them.
+fem:
+	@install/finite_elements.sh
+
 run: $(VENV)/core.stamp
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python drivers/compare.py --output $(OUTPUT) --overwrite
 
-test: $(VENV)/test.stamp
+# The core in its own environment, then what needs a mesh in the other.
+test: $(VENV)/test.stamp fem
 	$(BIN)/python -m pytest
+	PYTHONPATH=. "$$(install/finite_elements.sh --where)"/bin/python -m pytest tests/finite_element
+
+doctor: $(VENV)/core.stamp
+	@$(BIN)/python -m meanfield doctor
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -13,6 +13,14 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Open MPI wants to be told that it may run as root, as in containers, and more ranks than cores.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
 # A busy machine is no failure, and a run that passed once passes again.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
@@ -41,7 +49,7 @@ def _run_on_ranks(ranks, *arguments, timeout=60, environment=None):
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **OPEN_MPI, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
