@@ -83,6 +83,8 @@ class ParticleFlow:
             raise ValueError("length applies to 'rk4' and 'euler'; give tolerance to 'adaptive'")
         if not adaptive and tolerance is not None:
             raise ValueError(f"tolerance applies to 'adaptive' only; give length to {integrator!r}")
+        if tolerance is not None and not 0 < tolerance < np.inf:
+            raise ValueError(f"tolerance={tolerance!r}: expected a finite number > 0")
         if not adaptive and not (length is not None and 0 < length < np.inf):
             raise ValueError(f"length={length!r}: expected a step > 0 for {integrator!r}")
         if not (np.isfinite(diffusion) and diffusion >= 0):
@@ -97,7 +99,7 @@ class ParticleFlow:
         self.finished = None
         self.integrator = integrator
         self.length = length
-        self.tolerance = (tolerance or 1e-8) if adaptive else None
+        self.tolerance = (1e-8 if tolerance is None else tolerance) if adaptive else None
         self.diffusion = float(diffusion)
         self.seed = seed
         self._field_options = {
