@@ -34,6 +34,7 @@ from meanfield.runtime.launch import launch
 from meanfield.runtime.options import Check, Option, at_least, not_negative, parse, positive
 from meanfield.runtime.output import prepare_directory, write_summary
 from meanfield.runtime.parallel import rank, size
+from meanfield.runtime.paraview import FOLDER_NAME, ParaviewSeries, particles_of
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.record import RECORD_NAME, Record, read_record
 from meanfield.sphere.pictures import picture_points
@@ -53,6 +54,10 @@ OPTIONS = (
     ),
     Option("until", float, 4.0, "final time", check=positive),
     Option("interval", float, 0.25, "time between rows of the table", check=positive),
+    Option(
+        "paraview", bool, False, "also write rows of particles and mesh as series that ParaView "
+        "opens",
+    ),
     Option("checkpoint_minutes", float, 10.0, "minutes between checkpoints", check=positive),
     Option("seed", int, 1, "seed of random starts and noise", check=at_least(0)),
     *MODEL_OPTIONS,
@@ -235,6 +240,31 @@ class Comparison:
             append=continues,
             from_step=self.first_step,
         )
+        self.series = []
+        if options.paraview:
+            series = ParaviewSeries(
+                self.directory / FOLDER_NAME,
+                self._shows(),
+                self.comm,
+                interval=options.interval,
+                append=continues,
+                from_step=self.first_step,
+            )
+            self.series.append(series)
+
+    def _shows(self):
+        """What ParaView shows: clouds, the mesh, and tracers while their density runs."""
+        members = dict(self.flow.members)
+        density, mesh = members.pop("density"), members.pop("mesh", None)
+        shows = {name: particles_of(flow) for name, flow in members.items()}
+        if mesh:
+            from meanfield.density.finite_element.paraview import density_on_cells
+
+            shows["mesh"] = density_on_cells(mesh)
+        if self.has_tracers:
+            tracers = particles_of(density)
+            shows["tracers"] = lambda: None if "density" in self.flow.stopped else tracers()
+        return shows
 
     def evolve(self):
         """Run to the final time or to the end of the density's resolution."""
@@ -244,6 +274,7 @@ class Comparison:
             self.options.until,
             [
                 self.record,
+                *self.series,
                 Checkpoint(
                     self.directory / CHECKPOINT_NAME, minutes=self.options.checkpoint_minutes
                 ),

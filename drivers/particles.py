@@ -28,6 +28,7 @@ from meanfield.runtime.launch import launch
 from meanfield.runtime.options import Option, at_least, not_negative, parse, positive
 from meanfield.runtime.output import prepare_directory, write_summary
 from meanfield.runtime.parallel import gather_rows, rank, size
+from meanfield.runtime.paraview import FOLDER_NAME, ParaviewSeries, particles_of
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.record import RECORD_NAME, Record, read_record
 from meanfield.runtime.stopping import AnyOf, UntilSettled, UntilSlow, UntilTime
@@ -51,6 +52,7 @@ OPTIONS = (
         "steps, and largest speed <= 1e-4",
     ),
     Option("interval", float, 1.0, "time between rows of the table", check=positive),
+    Option("paraview", bool, False, "also write rows as a series that ParaView opens (S¹ and S²)"),
     Option("checkpoint_minutes", float, 10.0, "minutes between checkpoints", check=positive),
     Option("seed", int, 1, "seed of random starts and noise", check=at_least(0)),
     Option("ambient_dim", int, 2, "dimension d of the space around S^{d-1}", check=at_least(2)),
@@ -105,6 +107,18 @@ def prepare(argv, comm):
     rule = AnyOf(*rules)
     directory = prepare_directory(options.output, options.overwrite, options.restart, comm)
     first_step = restore(directory / CHECKPOINT_NAME, flow, rule) if options.restart else 0
+    series = []
+    if options.paraview:
+        series = [
+            ParaviewSeries(
+                directory / FOLDER_NAME,
+                {"particles": particles_of(flow)},
+                comm,
+                interval=options.interval,
+                append=options.restart,
+                from_step=first_step,
+            )
+        ]
     constants = {"masses": gather_rows(flow.measure.masses, comm)}
     if options.ambient_dim <= 3 and model.perceptron and not model.perceptron.no_potential_because:
         constants["potential"] = model.perceptron.potential(picture_points(options.ambient_dim))
@@ -119,7 +133,7 @@ def prepare(argv, comm):
     )
     return SimpleNamespace(
         options=options, model=model, threshold=threshold, flow=flow, rule=rule,
-        directory=directory, record=record, first_step=first_step,
+        directory=directory, observers=[record, *series], first_step=first_step,
     )
 
 
@@ -158,7 +172,7 @@ def run(prepared, comm):
         flow,
         prepared.rule,
         [
-            prepared.record,
+            *prepared.observers,
             Checkpoint(directory / CHECKPOINT_NAME, minutes=options.checkpoint_minutes),
             Progress(options.until, label="particles"),
         ],

@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.runtime.parallel import raise_together, rank
 
-_WRITTEN = ("record.h5", "checkpoint.h5*", "summary.json*", "*.png")
+_WRITTEN = ("record.h5", "checkpoint.h5*", "summary.json*", "*.png", "paraview/*.vtkhdf")
 
 
 def prepare_directory(directory, overwrite=False, restart=False, comm=None):
