@@ -85,7 +85,7 @@ class FiniteElementDensity:
     """
 
     def __init__(self, model, mesh, start, degree=0, scheme="upwind", diffusion=0.0,
-                 courant=None, longest_step=0.5, tolerance=1e-10):
+                 courant=None, longest_step=0.5, tolerance=1e-12):
         self.model = model
         self.degree = degree
         self.scheme = scheme
@@ -210,7 +210,7 @@ class FiniteElementDensity:
             "flow": "finite-element density",
             "model": self.model.settings(),
             "ambient_dim": self.ambient_dim,
-            "cells": sum_over_ranks(self.space.cells, self.comm),
+            "cells": self.space.global_cells,
             "cell": self.space.mesh.ufl_cell().cellname,
             "degree": self.degree,
             "scheme": self.scheme,

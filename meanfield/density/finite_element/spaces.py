@@ -32,6 +32,7 @@ class DiscontinuousSpace:
     ----------
     cells : int
         How many this rank owns; the arrays below have one row for each.
+    global_cells : int
     area : float
         Of the whole mesh.
     function_space : firedrake function space
@@ -102,6 +103,7 @@ class DiscontinuousSpace:
 
         rows = at_nodes.cell_node_map().values
         self.cells = len(rows)
+        self.global_cells = sum_over_ranks(self.cells, self.comm)
         if self.degree:
             weights = _local(fd.assemble(fd.TestFunction(at_nodes) * dx))[rows]
         else:
