@@ -59,9 +59,10 @@ def rotations(ambient_dim):
 
 
 def random_measure(count, ambient_dim, seed):
-    """Independent uniform nodes with random masses."""
-    rng = np.random.default_rng(seed)
-    return mf.Measure(random_points(count, ambient_dim, seed + 1), rng.dirichlet(np.ones(count)))
+    """Independent uniform nodes, none of them among `random_points`, with random masses."""
+    rng = np.random.default_rng([seed, 1])
+    nodes = _on_sphere(rng.normal(size=(count, ambient_dim)))
+    return mf.Measure(nodes, rng.dirichlet(np.ones(count)))
 
 
 def random_points(count, ambient_dim, seed):

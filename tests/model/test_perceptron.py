@@ -72,7 +72,8 @@ def test_vector_weights_along_a_are_recognised():
     np.testing.assert_allclose(vectors.scalar_weights, w, rtol=1e-14)
     x = random_points(5, 4, seed=2)
     np.testing.assert_allclose(vectors.potential(x), scalars.potential(x), rtol=1e-13)
-    tilted = w[:, None] * a + 1e-9
+    tilted = w[:, None] * a
+    tilted[0] += 1e-9
     assert Perceptron(a, tilted).scalar_weights is None
 
 
