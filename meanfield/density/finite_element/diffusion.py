@@ -109,10 +109,7 @@ class PenaltyDiffusion:
         if means is not None:
             mixed, low = means
             values = low[:, None] + mixed * (values - low[:, None])
-        # Rounding may leave the mean of an empty cell just below zero.
-        means = space.means(values)
-        values = np.where((means < 0)[:, None], values - means[:, None], values)
-        return tidied(space, limit(values, np.maximum(means, 0.0)), density)
+        return tidied(space, limit(values, space.means(values)), density)
 
     def _combined(self, share):
         matrix = self._stiffness.copy()

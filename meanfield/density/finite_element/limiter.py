@@ -2,6 +2,8 @@
 
 import numpy as np
 
+_ROUNDING = 16 * np.finfo(float).eps
+
 
 def limit(density, means):
     """Pull corner values towards the cell's mean until none is negative.
@@ -14,7 +16,7 @@ def limit(density, means):
     density : ndarray, shape (cells, n)
         Corner values.
     means : ndarray, shape (cells,)
-        Their means, ≥ 0.
+        Their means, ≥ 0 but for the rounding of corner values that cancel.
 
     Returns
     -------
@@ -32,9 +34,11 @@ def limit(density, means):
     array([[0., 2.],
            [1., 3.]])
     """
-    if np.any(means < 0):
-        cell = int(np.argmin(means))
+    negative = means < -_ROUNDING * np.abs(density).max(axis=1)
+    if np.any(negative):
+        cell = int(np.argmax(negative))
         raise ValueError(f"the mean of cell {cell} is {means[cell]}: expected >= 0")
+    means = np.maximum(means, 0.0)
     least = density.min(axis=1)
     needy = least < 0
     if not np.any(needy):

@@ -4,6 +4,9 @@ import numpy as np
 
 from meanfield.runtime.parallel import max_over_ranks
 
+# Share of a cell's mass that the longest step leaves, so that rounding makes none negative.
+_ROUNDING = 1e-12
+
 
 class UpwindTransport:
     """Rate of change of a density (cells, n) under a given velocity.
@@ -76,7 +79,6 @@ class UpwindTransport:
         """
         space = self.space
         leaving = np.maximum(outflow, 0) @ space.traces
-        return 1 / max(
-            max_over_ranks(float(np.max(leaving / space.integrals, initial=0.0)), space.comm),
-            np.finfo(float).tiny,
-        )
+        fastest = float(np.max(leaving / space.integrals, initial=0.0))
+        fastest = max_over_ranks(fastest, space.comm)
+        return np.inf if fastest == 0 else (1 - _ROUNDING) / fastest
