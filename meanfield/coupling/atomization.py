@@ -76,12 +76,9 @@ def concentrations(density):
     concentration = np.searchsorted(leaders, members[by_label[here]])
     core = known & (means >= _SEPARATING * heights[concentration])
     weights = np.stack([space.masses(density.values), shares])
-    masses, sizes = sum_over_ranks(
-        np.stack([
-            np.bincount(concentration[core], row[core], minlength=len(leaders)) for row in weights
-        ]),
-        comm,
-    )
+    here = [np.bincount(concentration[core], row[core], len(leaders)) for row in weights]
+    # Of nothing, bincount makes integers.
+    masses, sizes = sum_over_ranks(np.array(here, dtype=float), comm)
     widths = _diameter(sizes, space.ambient_dim)
     return Concentrations(
         points, heights, masses, widths, widths / _diameter(cells, space.ambient_dim)

@@ -31,7 +31,9 @@ def deposit(finder, nodes, masses, guess=None):
     """
     ranks, cells = finder.locate(nodes, guess)
     arrived = send_rows({"cells": cells, "masses": masses}, ranks, finder.comm)
-    return np.bincount(arrived["cells"], arrived["masses"], minlength=finder.cells)
+    masses = np.bincount(arrived["cells"], arrived["masses"], minlength=finder.cells)
+    # Of nothing, bincount makes integers.
+    return masses.astype(float)
 
 
 def as_density(space, masses):
