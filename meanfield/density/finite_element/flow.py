@@ -193,7 +193,9 @@ class FiniteElementDensity:
         )
 
     def restore(self, state):
-        """Continue from a `state` of the same mesh, bitwise on as many ranks as it had.
+        """Continue from a `state` of the same mesh.
+
+        Bitwise where ranks share the mesh as they did, to rounding on other ranks.
 
         Raises
         ------

@@ -16,7 +16,7 @@ def limit(density, means):
     density : ndarray, shape (cells, n)
         Corner values.
     means : ndarray, shape (cells,)
-        Their means, ≥ 0 but for the rounding of corner values that cancel.
+        Their means, ≥ 0 but for rounding of the largest value, which counts as zero.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def limit(density, means):
     array([[0., 2.],
            [1., 3.]])
     """
-    negative = means < -_ROUNDING * np.abs(density).max(axis=1)
+    negative = means < -_ROUNDING * np.max(np.abs(density), initial=0.0)
     if np.any(negative):
         cell = int(np.argmax(negative))
         raise ValueError(f"the mean of cell {cell} is {means[cell]}: expected >= 0")
