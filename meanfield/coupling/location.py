@@ -1,9 +1,10 @@
 """Which cell of a mesh holds a point of the sphere, and which rank owns that cell.
 
 A cell holds what lies on the rays from the origin through it: the cone over its corners. Cones
-of a closed mesh leave no gaps and do not overlap, while the cells of a polyhedron are off the
-sphere, so that distances to them decide badly near edges. Edges of curved cells have all their
-nodes in the plane through the origin and two corners, hence the same cones.
+of a closed mesh leave no gaps and do not overlap. The cells of a polyhedron are off the sphere,
+so that distances to them, by which Firedrake's own search goes, decide badly near edges: there
+its answer changes with rounding, or is none. Edges of curved cells have all their nodes in the
+plane through the origin and two corners, hence the same cones.
 """
 
 import numpy as np

@@ -69,22 +69,38 @@ def test_bumps_are_found_with_place_and_width(mesh, d, cell, degree):
     np.testing.assert_allclose(found.cells_across, half_width(60.0) / cell, rtol=0.25)
 
 
-def test_ripples_are_one_concentration_and_a_deep_valley_makes_two():
+def profile(levels):
+    """A density on the circle with these levels at equal angles, linear in between."""
     mesh = circle(200)
-    angles = np.arange(200)
+    density = still(mesh, lambda x: 1 + 0 * x[:, 0])
+    angle = np.arctan2(density.space.centres[:, 1], density.space.centres[:, 0])
+    knots = np.linspace(-np.pi, np.pi, len(levels) + 1)
+    # Slightly uneven, so that no two cells are equally high.
+    values = np.interp(angle, knots, np.append(levels, levels[0])) * (1 + 1e-3 * np.sin(angle))
+    density.values = (values / values.mean())[:, None]
+    return density
 
-    def maxima(depth):
-        density = still(mesh, lambda x: 1 + 0 * x[:, 0])
-        angle = np.arctan2(density.space.centres[:, 1], density.space.centres[:, 0])
-        order = np.argsort(angle)
-        values = np.empty(200)
-        values[order] = 1 + depth * np.cos(2 * np.pi * angles / 20) + 1e-3 * (angles == 10)
-        density.values = (values / values.mean())[:, None]
-        return len(concentrations(density).points)
 
-    # Ten maxima; between them the density falls to (1 − depth)/(1 + depth) of their height.
-    assert maxima(0.3) == 1
-    assert maxima(0.36) == 10
+def test_ripples_are_one_concentration_and_deep_valleys_separate():
+    assert len(concentrations(profile([1.0, 0.6] * 10)).points) == 1
+    assert len(concentrations(profile([1.0, 0.4] * 10)).points) == 10
+
+
+def test_high_maxima_do_not_join_by_way_of_a_low_one():
+    # Levels at maxima and valleys; cells near them are a little lower or higher.
+    assert len(concentrations(profile([1.0, 0.25, 0.3, 0.2, 0.9, 0.01])).points) == 2
+    # The middle one belongs to the first, over the higher valley, and so does not join the last.
+    found = concentrations(profile([1.0, 0.5, 0.6, 0.4, 0.9, 0.01]))
+    assert len(found.points) == 2
+    angles = np.arctan2(found.points[:, 1], found.points[:, 0])
+    np.testing.assert_allclose(np.abs(angles), [np.pi, np.pi / 3], atol=0.05)
+
+
+def test_maxima_that_are_too_low_belong_to_no_core():
+    found = concentrations(profile([1.0, 0.0, 0.15, 0.0, 0.09, 0.0]))
+    # A triangle is at least half as high over half of its base, two of the six intervals.
+    np.testing.assert_allclose(found.widths, np.pi / 3, atol=0.04)
+    assert len(found.widths) == 2
 
 
 def test_numbers_of_the_uniform_density_and_of_an_atom():
@@ -131,6 +147,20 @@ def test_particles_keep_mass_and_first_moments(mesh, degree, particles_a_cell):
     np.testing.assert_allclose(moment, exact, atol=5e-3)
     count = density.space.cells * (1 if particles_a_cell == "one" else len(density.space.basis))
     assert len(particles.masses) == count
+
+
+def test_one_particle_a_cell_is_in_the_direction_of_its_centre_of_mass():
+    density = still(sphere(1), lambda x: 1 + 0 * x[:, 0], degree=1)
+    # Nearly all mass at one corner of each cell.
+    density.values[:] = [3.0, 0.0, 0.0]
+    density.values /= density.space.total(density.values)
+    particles = as_particles(density, "one")
+    nodes, masses = density.measure()
+    moments = np.sum((masses[:, None] * nodes).reshape(density.space.cells, -1, 3), axis=1)
+    np.testing.assert_allclose(np.cross(particles.nodes, moments), 0, atol=1e-15)
+    np.testing.assert_allclose(particles.masses, density.space.masses(density.values), rtol=1e-13)
+    # It is far from the middle.
+    assert geodesic_distance(particles.nodes, density.space.centres).min() > 0.05
 
 
 @pytest.mark.parametrize("degree", [0, 1])
