@@ -312,7 +312,8 @@ class Comparison:
     def report(self, outcome):
         """Final distances, text and figure; the summary, on rank 0."""
         # The spectral density is the reference as long as it is resolved.
-        reference = "mesh" if "density" in self.flow.stopped else "spectral"
+        left = self.flow.stopped if self.mesh else {}
+        reference = "mesh" if "density" in left else "spectral"
         judge = self.mesh if reference == "mesh" else self.distances
         distances = {
             name: (judge.wasserstein(flow.measure), judge.kernel_distance(flow.measure))
@@ -327,7 +328,7 @@ class Comparison:
         summary = summarise(stored.table, distances, self.sizes, tuple(STARTS), reference)
         summary |= {
             "title": f"{self.name} S{'¹²'[self.ambient_dim - 2]}, {self.model.title()}{noise}",
-            "outcome": "; ".join([*self.flow.stopped.values(), outcome.reason]),
+            "outcome": "; ".join([*left.values(), outcome.reason]),
             "seconds": self.seconds,
             "ranks": size(self.comm),
             "start_error": self.density.start_error,

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from meanfield import __version__
-from meanfield.runtime.evolve import is_multiple, next_multiple
 from meanfield.runtime.parallel import (
     blocks_on_root,
     broadcast,
@@ -25,6 +24,7 @@ from meanfield.runtime.parallel import (
     size,
     sum_over_ranks,
 )
+from meanfield.runtime.schedule import Schedule
 
 RECORD_NAME = "record.h5"
 _LIBRARIES = ("numpy", "scipy", "mpi4py", "h5py", "h5netcdf", "ducc0", "finufft", "POT")
@@ -66,11 +66,8 @@ class Record:
         append=False,
         from_step=0,
     ):
-        if (interval is None) == (every is None):
-            raise ValueError("expected exactly one of interval (time) and every (steps)")
+        self._schedule = Schedule(interval, every)
         self._path = Path(path)
-        self._interval = interval
-        self._every = every
         self._snapshot_every = snapshot_every
         description = _description(flow, settings)
         problem, kept = None, (0, None, None)
@@ -87,16 +84,11 @@ class Record:
 
     def next_time(self, time):
         """The time of the next row."""
-        return np.inf if self._interval is None else next_multiple(time, self._interval)
+        return self._schedule.next_time(time)
 
     def observe(self, moment):
         """Write a row, and a snapshot, when they are due."""
-        due = moment.last or moment.step == 0
-        if self._interval is not None:
-            due = due or is_multiple(moment.flow.time, self._interval)
-        else:
-            due = due or moment.step % self._every == 0
-        if not due:
+        if not self._schedule.is_due(moment):
             return
         # A step is met twice when a run continues from it, or its flow ends after all.
         is_new = moment.step != self._row_step
