@@ -158,19 +158,10 @@ install_system_packages() {
 make_environment() {
     "$python" -m venv "$environment"
     pip install --upgrade "${build_tools[@]}"
-    # OpenMPI's launcher with what an ordinary machine needs, so that callers need not know.
-    cat >"$environment/bin/mpiexec" <<'LAUNCHER'
-#!/bin/sh
-# OpenMPI's mpiexec, which by itself refuses root and more ranks than cores, and ties the ranks of
-# every run to the same first cores. The names are those of OpenMPI 4, then of OpenMPI 5.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
-# Ranks share the cores already.
-export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec /usr/bin/mpiexec.openmpi "$@"
-LAUNCHER
-    chmod +x "$environment/bin/mpiexec"
+}
+
+install_launcher() {
+    install -m 755 "$here/mpiexec" "$environment/bin/mpiexec"
     ln -sf mpiexec "$environment/bin/mpirun"
 }
 
@@ -277,7 +268,8 @@ main() {
 }
 
 is_ready() {
-    [[ -e $environment/ready && -e $requirements_stamp && -z $(missing_system_packages) ]]
+    [[ -e $environment/ready && -e $requirements_stamp && -z $(missing_system_packages) ]] &&
+        cmp --silent "$here/mpiexec" "$environment/bin/mpiexec"
 }
 
 build() {
@@ -292,6 +284,7 @@ build() {
         finish system-packages
     fi
     [[ -e $environment/ready ]] || build_environment
+    install_launcher
     start requirements install_requirements
     finish requirements
     if [[ ! -e $environment/ready ]]; then
@@ -307,7 +300,7 @@ build_environment() {
     export PATH=$environment/bin:$PATH
     export CC=/usr/bin/mpicc.openmpi CXX=/usr/bin/mpicxx.openmpi
     export MPICC=$CC MPICXX=$CXX MPIFORT=/usr/bin/mpifort.openmpi
-    export MPIEXEC=$environment/bin/mpiexec
+    export MPIEXEC=/usr/bin/mpiexec.openmpi
     start petsc build_petsc
     finish petsc
     export PETSC_DIR
