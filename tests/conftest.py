@@ -18,6 +18,7 @@ OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
