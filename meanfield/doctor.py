@@ -316,8 +316,6 @@ def finite_element_findings(ask=None):
             "build it on the HDF5 of the MPI in use: HDF5_MPI=ON CC=mpicc "
             f"{sys.executable} -m pip install --force-reinstall --no-binary h5py h5py",
         )
-    if os.environ.get("OMP_NUM_THREADS") != "1":
-        yield Finding("ok", "OMP_NUM_THREADS is not 1", "set OMP_NUM_THREADS=1: ranks share cores")
 
 
 def _where_to_find_firedrake():

@@ -143,7 +143,6 @@ def test_launchers_beside_python_come_first(tmp_path, monkeypatch):
 def firedrake_is_there(monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: "2026.10.0")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PETSC_DIR", raising=False)
 
 
@@ -168,10 +167,6 @@ class TestFiniteElements:
     def test_a_serial_h5py(self):
         [problem] = [one for one in elements(parallel_files=False) if one.state == "PROBLEM"]
         assert "HDF5_MPI=ON" in problem.advice
-
-    def test_threads_that_compete_with_ranks(self, monkeypatch):
-        monkeypatch.delenv("OMP_NUM_THREADS")
-        assert "OMP_NUM_THREADS=1" in elements()[-1].advice
 
     def test_a_petsc_of_another_project(self, monkeypatch):
         monkeypatch.setenv("PETSC_DIR", "/opt/petsc")
