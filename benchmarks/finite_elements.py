@@ -37,9 +37,9 @@ def main():
     lines = [
         "# Benchmarks: a density on a mesh",
         "",
-        "One explicit step on an icosahedral sphere, β = 4, peak amplitude, GeLU neurons, one core a",
-        "rank; the least of some repeats. *field*: the share of the step that summing and evaluating",
-        "the attention field takes. Written by `benchmarks/finite_elements.py`.",
+        "One explicit step on an icosahedral sphere, β = 4, peak amplitude, GeLU neurons, one core",
+        "a rank; the least of some repeats. *field*: the share of the step that summing and",
+        "evaluating the attention field takes. Written by `benchmarks/finite_elements.py`.",
         "",
         "| cells | degree | 1 rank | 2 ranks | 1 rank / 2 ranks | field, 1 rank |",
         "| --- | --- | --- | --- | --- | --- |",
