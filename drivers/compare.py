@@ -320,12 +320,21 @@ class Comparison:
             for name, flow in self.flow.members.items()
             if name not in ("density", "mesh")
         }
+        transport = {}
+        if self.ambient_dim == 3 and self.sizes[0] <= 2000 and reference == "spectral":
+            for kind in STARTS:
+                measure = self.flow.members[f"{kind}_{self.sizes[0]}"].measure
+                transport[kind] = self.distances.transport(measure)
         settings = self.flow.settings()
         if rank(self.comm) != 0:
             return None
         stored = read_record(self.directory / RECORD_NAME)
         noise = f", noise κ = {self.options.diffusion:g}" if self.options.diffusion else ""
         summary = summarise(stored.table, distances, self.sizes, tuple(STARTS), reference)
+        summary["exact_w2"] = {
+            kind: {"value": found.value, "error": found.error, "method": found.method}
+            for kind, found in transport.items()
+        }
         summary |= {
             "title": f"{self.name} S{'¹²'[self.ambient_dim - 2]}, {self.model.title()}{noise}",
             "outcome": "; ".join([*left.values(), outcome.reason]),

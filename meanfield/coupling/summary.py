@@ -121,6 +121,14 @@ def as_text(summary, table, kinds, followed):
     lines.append("   " + f"{'slope':>8}" + "".join(f"{cell:>16}" for cell in cells))
     largest_error = max(max(errors) for errors in summary["w2_error"].values())
     lines.append(f"   W2 is off by at most (sliced: by about) {largest_error:.1e}.")
+    for kind, found in summary.get("exact_w2", {}).items():
+        if np.isnan(found["value"]):
+            lines.append(f"   W2 of {kind}_{sizes[0]} by exact transport was {found['method']}")
+        else:
+            lines.append(
+                f"   W2 of {kind}_{sizes[0]} by {found['method']} of the density: "
+                f"{found['value']:.2e} ± {found['error']:.1e}."
+            )
     if summary["tracers"]:
         lines.append(
             f"   Tracers in the density's flow and the particles of {followed}, which began "

@@ -6,6 +6,7 @@ from meanfield.coupling.comparison import DensityComparison, longitude_marginal,
 from meanfield.coupling.distance import great_circles
 from meanfield.density.spectral import SpectralDensity
 from meanfield.sphere.geometry import circle_points, exponential_map, normalise
+from meanfield.sphere.sampling import even_from_density
 from meanfield.sphere.von_mises_fisher import VonMisesFisherMixture
 
 
@@ -32,6 +33,24 @@ def test_an_atom_against_the_uniform_density_on_the_sphere():
     comparison = DensityComparison(spectral(3, lambda x: np.ones(len(x))), beta=2.0)
     distance = comparison.wasserstein(mf.Measure([[0.6, 0.0, 0.8]], [1.0]))
     assert distance.value == pytest.approx(np.pi / np.sqrt(3), abs=1e-3)
+
+
+def test_transport_of_the_densitys_own_points_costs_no_more_than_they_are_off():
+    start = bump(3)
+    comparison = DensityComparison(spectral(3, start.density), beta=2.0)
+    nodes = even_from_density(start.density, 1000, 3)
+    distance = comparison.transport(mf.Measure(nodes, np.full(1000, 1e-3)))
+    # A hexagon's share for 1000 points, and for the 2000 that stand for the density.
+    share = np.sqrt(5 / (18 * np.sqrt(3)) * 4 * np.pi / np.array([1000, 2000]))
+    assert distance.error == pytest.approx(share[1])
+    assert share[0] - share[1] < distance.value < share.sum()
+
+
+def test_transport_to_an_atom_is_the_closed_form():
+    # Uniform on S² to a point: ∫ θ² sin θ/2 dθ = (π² − 4)/2.
+    comparison = DensityComparison(spectral(3, lambda x: np.ones(len(x))), beta=2.0)
+    distance = comparison.transport(mf.Measure([[0.6, 0.0, 0.8]], [1.0]))
+    assert distance.value == pytest.approx(np.sqrt((np.pi**2 - 4) / 2), abs=1e-3)
 
 
 def test_marginals_against_a_cloud():
