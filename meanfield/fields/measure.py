@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from meanfield.runtime.parallel import raise_together, row_offset, sum_over_ranks
+from meanfield.runtime.parallel import (
+    max_over_ranks,
+    raise_together,
+    row_offset,
+    sum_over_ranks,
+)
 
 # How far rows may be from unit length, and the total mass from one.
 UNIT_TOLERANCE = 1e-8
@@ -28,7 +33,8 @@ class Measure:
     Parameters
     ----------
     nodes : array_like, shape (n, d)
-        This rank's unit rows; n may be zero.
+        This rank's unit rows; n may be zero. An array of doubles is kept, not copied, and must
+        not be changed afterwards.
     masses : array_like, shape (n,)
         This rank's masses, ≥ 0; they sum to one over all ranks.
     comm : communicator, optional
@@ -59,6 +65,7 @@ class Measure:
         self.comm = comm
         raise_together(self._shape_problem(), comm)
         self.ambient_dim = self.nodes.shape[1]
+        raise_together(self._dimension_problem(), comm)
         raise_together(self._node_problem(row_offset(len(self.nodes), comm)), comm)
         total = sum_over_ranks(float(self.masses.sum()), comm)
         if abs(total - 1) > UNIT_TOLERANCE:
@@ -87,6 +94,12 @@ class Measure:
                 f"masses has shape {self.masses.shape}: expected one mass a node, "
                 f"({len(self.nodes)},)"
             )
+        return None
+
+    def _dimension_problem(self):
+        elsewhere = int(max_over_ranks(float(self.ambient_dim), self.comm))
+        if self.ambient_dim != elsewhere:
+            return f"nodes live in R^{self.ambient_dim} on one rank and in R^{elsewhere} on another"
         return None
 
     def _node_problem(self, offset):

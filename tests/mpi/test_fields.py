@@ -131,3 +131,13 @@ def test_points_off_the_sphere_are_refused_on_all_ranks(comm, method):
         f.velocity(x)
     with pytest.raises(ValueError, match=r"x has shape \(2, 2\)"):
         f.velocity(x[:, :2] if last(comm) else x)
+
+
+def test_ranks_that_disagree_on_the_dimension_all_say_so(comm):
+    if comm.Get_size() == 1:
+        assert mf.Measure([[1.0, 0.0]], [1.0], comm).ambient_dim == 2
+        return
+    last = comm.Get_rank() == comm.Get_size() - 1
+    nodes = np.eye(3)[:1] if last else np.zeros((0, 2))
+    with pytest.raises(ValueError, match=r"R\^2 on one rank and in R\^3"):
+        mf.Measure(nodes, np.ones(len(nodes)), comm)
