@@ -27,6 +27,20 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(scope="session")
+def comm():
+    """The communicator of all ranks that mpiexec has started."""
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+@pytest.fixture
+def shared_folder(tmp_path, comm):
+    """A temporary folder, the same on all ranks."""
+    return comm.bcast(tmp_path, root=0)
+
+
 @pytest.fixture
 def run_on_ranks():
     """Start this Python on several ranks: ``run_on_ranks(2, "drivers/x.py", "--help")``.

@@ -166,19 +166,24 @@ class MeshComparison:
         self._beta = beta
         self._projections = projections
         self._degree = truncation_degree(beta, mesh.ambient_dim, _KERNEL_TOLERANCE)
+        self._measure_at = None
 
     @property
     def measure(self):
-        """The mesh density's quadrature nodes."""
-        return Measure(*self.mesh.measure(), self.mesh.comm)
+        """The mesh density's quadrature nodes, made once for each time."""
+        if self._measure_at != self.mesh.time:
+            self._measure = Measure(*self.mesh.measure(), self.mesh.comm)
+            self._moments = None
+            self._measure_at = self.mesh.time
+        return self._measure
 
     def kernel_distance(self, measure):
         """Kernel distance of a measure from the density, see `distance.kernel_distance`."""
+        mesh = self.measure
+        if self._moments is None:
+            self._moments = moments(mesh, self._degree)
         return kernel_distance(
-            moments(measure, self._degree),
-            moments(self.measure, self._degree),
-            self._beta,
-            measure.ambient_dim,
+            moments(measure, self._degree), self._moments, self._beta, mesh.ambient_dim
         )
 
     def wasserstein(self, measure):

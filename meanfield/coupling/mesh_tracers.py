@@ -1,15 +1,13 @@
 """Lagrangian tracers in the flow of a density on a mesh, each on the rank of its cell."""
 
-import numpy as np
-
 from meanfield.coupling.location import CellFinder
 from meanfield.coupling.residence import ResidentParticles
+from meanfield.coupling.tracers import DensityWithTracers
 from meanfield.fields.measure import Measure
-from meanfield.runtime.parallel import max_over_ranks, sum_over_ranks
 from meanfield.sphere.geometry import normalise
 
 
-class MeshTracers:
+class MeshTracers(DensityWithTracers):
     """A finite-element density with tracers that follow its velocity and do not act on it.
 
     Tracers take Heun's steps between the velocity fields at the two ends of the density's own
@@ -34,27 +32,9 @@ class MeshTracers:
     """
 
     def __init__(self, density, measure):
-        if density.diffusion > 0:
-            raise ValueError(
-                f"diffusion={density.diffusion:g}: tracers follow a velocity; expected 0"
-            )
-        self.density = density
+        super().__init__(density)
         self.comm = density.comm
         self.tracers = ResidentParticles(CellFinder(density.space.mesh), measure)
-
-    @property
-    def time(self):
-        """The density's time."""
-        return self.density.time
-
-    @time.setter
-    def time(self, value):
-        self.density.time = value
-
-    @property
-    def finished(self):
-        """The density's reason to stop."""
-        return self.density.finished
 
     def step(self, limit):
         """One step of the density with its tracers; see `Flow`."""
@@ -72,14 +52,7 @@ class MeshTracers:
 
     def describe(self):
         """The density's numbers, and the tracers' greatest and mean square speeds."""
-        velocity = self.density.velocity(self.tracers.nodes)
-        squares = np.einsum("ij,ij->i", velocity, velocity)
-        largest = max_over_ranks(float(squares.max(initial=0.0)), self.comm)
-        mean = sum_over_ranks(float(self.tracers.masses @ squares), self.comm)
-        return self.density.describe() | {
-            "tracer_max_speed": float(np.sqrt(largest)),
-            "tracer_mean_square_speed": mean,
-        }
+        return self._with_speeds_of(self.tracers)
 
     def snapshot(self):
         """The density's snapshot, and the tracers in the order of their numbers."""

@@ -6,7 +6,7 @@ from meanfield.coupling.deposition import deposit
 from meanfield.coupling.location import CellFinder
 from meanfield.coupling.residence import ResidentParticles
 from meanfield.fields.field import field
-from meanfield.fields.measure import Measure
+from meanfield.fields.measure import Measure, speeds
 from meanfield.runtime.flow import State
 from meanfield.runtime.parallel import max_over_ranks, raise_together, sum_over_ranks
 from meanfield.runtime.runge_kutta import CLASSICAL, EULER, explicit_step
@@ -80,16 +80,14 @@ class ParticleInCell:
     def describe(self):
         """Energy of the cells' masses where there is one, and the particles' speeds."""
         made = self._field(self.particles.nodes)
-        velocity = made.velocity(self.particles.nodes)
-        squares = np.einsum("ij,ij->i", velocity, velocity)
+        greatest, mean_square = speeds(
+            made.velocity(self.particles.nodes), self.particles.masses, self.comm
+        )
         row = {} if self.model.no_energy_because else {"energy": made.energy()}
-        fastest = max_over_ranks(float(squares.max(initial=0.0)), self.comm)
         masses = made.measure.masses
         return row | {
-            "max_speed": float(np.sqrt(fastest)),
-            "mean_square_speed": sum_over_ranks(
-                float(self.particles.masses @ squares), self.comm
-            ),
+            "max_speed": greatest,
+            "mean_square_speed": mean_square,
             "mass": sum_over_ranks(float(masses.sum()), self.comm),
             "effective_cells": 1 / sum_over_ranks(float(masses @ masses), self.comm),
             "largest_cell_mass": max_over_ranks(float(masses.max(initial=0.0)), self.comm),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from meanfield.fields.measure import speeds
 from meanfield.runtime.flow import State
-from meanfield.runtime.parallel import max_over_ranks, sum_over_ranks
 from meanfield.runtime.runge_kutta import CLASSICAL, explicit_step
 from meanfield.sphere.geometry import normalise
 
@@ -11,7 +11,53 @@ from meanfield.sphere.geometry import normalise
 _SUBSTEPS = 4
 
 
-class Tracers:
+class DensityWithTracers:
+    """What tracers in the flow of any density share: its time, its end, their speeds.
+
+    Parameters
+    ----------
+    density : Flow
+        Without noise, which has no trajectories.
+
+    Raises
+    ------
+    ValueError
+        If the density has noise.
+    """
+
+    def __init__(self, density):
+        if density.diffusion > 0:
+            raise ValueError(
+                f"diffusion={density.diffusion:g}: tracers follow a velocity; expected 0"
+            )
+        self.density = density
+
+    @property
+    def time(self):
+        """The density's time."""
+        return self.density.time
+
+    @time.setter
+    def time(self, value):
+        self.density.time = value
+
+    @property
+    def finished(self):
+        """The density's reason to stop."""
+        return self.density.finished
+
+    def _with_speeds_of(self, tracers):
+        """The density's numbers, and the greatest and mean square speed of nodes with masses."""
+        greatest, mean_square = speeds(
+            self.density.velocity(tracers.nodes), tracers.masses, self.comm
+        )
+        return self.density.describe() | {
+            "tracer_max_speed": greatest,
+            "tracer_mean_square_speed": mean_square,
+        }
+
+
+class Tracers(DensityWithTracers):
     """A spectral density with tracers in its flow.
 
     A step is the density's own; within it the tracers take classical Runge–Kutta steps,
@@ -31,32 +77,14 @@ class Tracers:
     """
 
     def __init__(self, density, measure):
-        if density.diffusion > 0:
-            raise ValueError(
-                f"diffusion={density.diffusion:g}: tracers follow a velocity; expected 0"
-            )
+        super().__init__(density)
         if density.ambient_dim != measure.ambient_dim:
             raise ValueError(
                 f"the tracers live in R^{measure.ambient_dim} but the density in "
                 f"R^{density.ambient_dim}; expected one dimension"
             )
-        self.density = density
         self.measure = measure
         self.comm = measure.comm
-
-    @property
-    def time(self):
-        """The density's time."""
-        return self.density.time
-
-    @time.setter
-    def time(self, value):
-        self.density.time = value
-
-    @property
-    def finished(self):
-        """The density's reason to stop."""
-        return self.density.finished
 
     def step(self, limit):
         """One step of the density with its tracers; see `Flow`."""
@@ -82,28 +110,15 @@ class Tracers:
 
     def describe(self):
         """The density's numbers, and the tracers' greatest and mean square speeds."""
-        velocity = self.density.velocity(self.measure.nodes)
-        squares = np.einsum("ij,ij->i", velocity, velocity)
-        largest = max_over_ranks(float(squares.max(initial=0.0)), self.comm)
-        mean = sum_over_ranks(float(self.measure.masses @ squares), self.comm)
-        return self.density.describe() | {
-            "tracer_max_speed": float(np.sqrt(largest)),
-            "tracer_mean_square_speed": mean,
-        }
+        return self._with_speeds_of(self.measure)
 
     def snapshot(self):
         """The density's snapshot and the tracers' nodes and masses."""
-        state = self.density.snapshot()
-        state.distributed |= {"nodes": self.measure.nodes, "masses": self.measure.masses}
-        return state
+        return self._with_rows(self.density.snapshot())
 
     def state(self):
         """The density's state and the tracers."""
-        state = self.density.state()
-        return State(
-            state.distributed | {"nodes": self.measure.nodes, "masses": self.measure.masses},
-            state.replicated,
-        )
+        return self._with_rows(self.density.state())
 
     def restore(self, state):
         """Continue from `state`, whose rows are this rank's."""
@@ -114,3 +129,7 @@ class Tracers:
     def settings(self):
         """JSON-able description."""
         return self.density.settings() | {"tracers": self.measure.global_count}
+
+    def _with_rows(self, state):
+        rows = {"nodes": self.measure.nodes, "masses": self.measure.masses}
+        return State(state.distributed | rows, state.replicated)

@@ -27,6 +27,13 @@ def off_sphere_problem(name, rows, offset=0):
     )
 
 
+def speeds(velocity, masses, comm):
+    """Greatest speed and ∫ |V|² dμ over all ranks, of this rank's velocities (n, d) and masses."""
+    squares = np.einsum("ij,ij->i", velocity, velocity)
+    greatest = np.sqrt(max_over_ranks(float(squares.max(initial=0.0)), comm))
+    return float(greatest), sum_over_ranks(float(masses @ squares), comm)
+
+
 class Measure:
     """A probability measure Σ m_i δ_{x_i} on S^{d-1}.
 

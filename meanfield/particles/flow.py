@@ -3,8 +3,9 @@
 import numpy as np
 
 from meanfield.fields.field import field
+from meanfield.fields.measure import speeds
 from meanfield.runtime.flow import State
-from meanfield.runtime.parallel import max_over_ranks, row_offset, sum_over_ranks
+from meanfield.runtime.parallel import max_over_ranks, row_offset
 from meanfield.runtime.runge_kutta import CLASSICAL, DormandPrince, explicit_step
 from meanfield.sphere.geometry import exponential_map, normalise, project_tangent
 from meanfield.sphere.streams import normals
@@ -149,17 +150,12 @@ class ParticleFlow:
 
     def describe(self):
         """Energy where there is one, speeds (radians a unit of time)."""
-        velocity = self.velocity()
-        squares = np.einsum("ij,ij->i", velocity, velocity)
         row = {}
         if self.model.no_energy_because is None:
             row["energy"] = self.field.energy()
-        row["max_speed"] = float(
-            np.sqrt(max_over_ranks(float(squares.max(initial=0.0)), self.comm))
-        )
-        # Along an unnormalised gradient flow this is |dE/dt|.
-        row["mean_square_speed"] = sum_over_ranks(
-            float(self.measure.masses @ squares), self.comm
+        # Along an unnormalised gradient flow the mean square is |dE/dt|.
+        row["max_speed"], row["mean_square_speed"] = speeds(
+            self.velocity(), self.measure.masses, self.comm
         )
         if self._further is not None:
             row |= self._further(self)
